@@ -1,0 +1,44 @@
+"""Hook points as data, and the check that the installed framework still has each of them."""
+
+import importlib
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HookPoint:
+    """A place in a framework that an adapter holds on to.
+
+    Attributes:
+        target: `module:qualified.name`.
+        stage: the stage of the contract that it bounds, or what it gives ("tokens", "version").
+        why: what the adapter reads there.
+        parameters: parameter names that must still exist, in any order.
+    """
+
+    target: str
+    stage: str
+    why: str
+    parameters: tuple[str, ...] = ()
+
+
+def verify_hooks(points: Iterable[HookPoint]) -> list[str]:
+    """One message for each hook point that the installed version no longer has; empty where all hold."""
+    return [message for point in points if (message := _drift(point))]
+
+
+def _drift(point: HookPoint) -> str | None:
+    module_name, _, qualified = point.target.partition(":")
+    try:
+        found: object = importlib.import_module(module_name)
+    except ImportError as error:
+        return f"hook drift: module {module_name} ({point.stage}) cannot be imported: {error}"
+    for name in qualified.split("."):
+        if not hasattr(found, name):
+            return f"hook drift: {point.target} ({point.stage}) is gone: {point.why}"
+        found = getattr(found, name)
+    if not point.parameters or not callable(found):
+        return None
+    missing = set(point.parameters) - set(inspect.signature(found).parameters)
+    return f"hook drift: {point.target} has no parameter {sorted(missing)} any more: {point.why}" if missing else None
