@@ -96,9 +96,7 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "queue": _table("t:i64 event:str depth_records:i64 depth_tokens:i64 reason:str?"),
     "memory": _table("t:i64 pid:i64 phase:str? component:str source:str bytes:i64"),
-    "checkpoints": _table(
-        "step:i64 policy_version:i64 t_start:i64 t_end:i64 bytes:i64 path:str items:str ok:bool"
-    ),
+    "checkpoints": _table("step:i64 policy_version:i64 t_start:i64 t_end:i64 bytes:i64 path:str items:str ok:bool"),
     "fates": _table("sample_id:str fate:str reason:str? policy_tokens:i64 t:i64"),
     "faults": _table("t:i64 kind:str cause:str where:str rule:str? sample_id:str? detail:str"),
     "native": _table("t:i64? step:i64? key:str value:f64"),

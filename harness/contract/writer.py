@@ -44,7 +44,10 @@ class _Stream:
         self._writer = pa.ipc.new_stream(self._sink, stored_schema(table).with_metadata(metadata))
 
     def append(self, batch: pa.RecordBatch) -> None:
-        origin = [pa.array([self.process] * len(batch), ORIGIN[0].type), pa.array([self.flushes] * len(batch), ORIGIN[1].type)]
+        origin = [
+            pa.array([self.process] * len(batch), ORIGIN[0].type),
+            pa.array([self.flushes] * len(batch), ORIGIN[1].type),
+        ]
         columns = [*batch.columns, *origin]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema()))
         self._sink.flush()
@@ -157,7 +160,9 @@ class LedgerWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _stream(self, table: str) -> _Stream:

@@ -60,7 +60,13 @@ class Probe:
 
     @contextmanager
     def span(
-        self, stage: str, *, trace_id: str, policy_version: int | None = None, step: int | None = None, device: str = "cpu"
+        self,
+        stage: str,
+        *,
+        trace_id: str,
+        policy_version: int | None = None,
+        step: int | None = None,
+        device: str = "cpu",
     ) -> Iterator[Span]:
         """Time a stage; the caller fills the counts of the yielded `Span`. A stage that raises is written too."""
         span = Span()

@@ -1,0 +1,1 @@
+"""The Hydra groups of rlaxes."""

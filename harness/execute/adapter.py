@@ -1,0 +1,133 @@
+"""Finds adapters (this repository's, and anyone's through the entry-point group) and loads their drivers."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+import yaml
+
+from harness.errors import HarnessBug, UserError
+from harness.execute.cell import Cell
+
+ENTRY_POINTS = "rlaxes.adapters"
+BUILT_IN = "adapters"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a cell: `argv` (its first word `python` stands for the environment's interpreter), variables to
+    add to the environment, and files to write, relative to the cell's directory."""
+
+    argv: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """What one task setting became: what was asked, what is in force, and how near that is."""
+
+    setting: str
+    asked: Any
+    in_force: Any
+    grade: Literal["exact", "approximated", "unsupported"]
+    note: str = ""
+
+
+class Driver(Protocol):
+    """The harness side of an adapter; it imports no framework."""
+
+    def render(self, cell: Cell) -> Launch:
+        """The files and the command of a cell."""
+        ...
+
+    def skip(self, cell: Cell) -> str | None:
+        """Why this cell cannot run here, or None."""
+        ...
+
+    def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
+        """One row for each task setting, with the value that the framework's own objects held."""
+        ...
+
+    def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
+        """The framework's own figures: (optimizer step or None, key, value)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter as found: its package, its folder, and the content of its `adapter.yaml`."""
+
+    name: str
+    package: str
+    folder: Path
+    spec: dict[str, Any]
+
+    @property
+    def driver(self) -> Driver:
+        """The adapter's driver, imported when first asked for."""
+        return cast(Driver, importlib.import_module(f"{self.package}.driver").driver)
+
+    def lock(self, profile: str) -> Path | None:
+        """The requirement lock of a profile; None where the adapter runs in the harness's own interpreter.
+
+        Raises:
+            UserError: the adapter has no such profile.
+        """
+        profiles = self.spec["profiles"]
+        if profile not in profiles:
+            raise UserError(f"adapter {self.name} has no profile {profile}; it has {', '.join(sorted(profiles))}")
+        lock = profiles[profile].get("lock")
+        return self.folder / lock if lock else None
+
+
+def _package_folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise HarnessBug(f"package {package} has no folder")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _read(package: str, folder: Path) -> Adapter:
+    spec = yaml.safe_load((folder / "adapter.yaml").read_text(encoding="utf-8"))
+    return Adapter(spec["name"], package, folder, spec)
+
+
+@cache
+def find_adapters() -> dict[str, Adapter]:
+    """Every adapter by name: the folders of this repository with an `adapter.yaml`, and installed entry points."""
+    root = _package_folder(BUILT_IN)
+    found = [_read(f"{BUILT_IN}.{path.parent.name}", path.parent) for path in sorted(root.glob("*/adapter.yaml"))]
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        found.append(_read(entry.value, _package_folder(entry.value)))
+    return {adapter.name: adapter for adapter in found}
+
+
+def find_adapter(name: str) -> Adapter:
+    """The adapter of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    adapters = find_adapters()
+    if name not in adapters:
+        raise UserError(f"no adapter {name}; there are {', '.join(sorted(adapters))}")
+    return adapters[name]
+
+
+def import_folder(adapter: Adapter, target: Path) -> Path:
+    """Fill `target` with links to the top-level packages that the cell's process needs, to be its `PYTHONPATH`.
+
+    Links, and not the folder that holds them: in an installed rlaxes that folder is the harness's site-packages, and
+    everything in it would shadow the framework's own environment.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    for package in {"harness", BUILT_IN, adapter.package.split(".")[0]}:
+        link = target / package
+        if not link.exists():
+            link.symlink_to(_package_folder(package), target_is_directory=True)
+    return target

@@ -1,0 +1,171 @@
+"""From words on the command line to resolved configurations, by Hydra; a misspelt key is named with its nearest."""
+
+import difflib
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+import conf
+from harness.errors import UserError
+from harness.execute.adapter import BUILT_IN, find_adapters
+
+SWEPT = ("adapter", "layout", "track")
+CONF = Path(conf.__path__[0])
+Config = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One combination of adapter, layout and track, with its resolved configuration."""
+
+    adapter: str
+    config: Config
+
+
+def _groups() -> dict[str, list[str]]:
+    groups = {path.name: sorted(file.stem for file in path.glob("*.yaml")) for path in CONF.iterdir() if path.is_dir()}
+    return {name: options for name, options in groups.items() if options}
+
+
+def _register_third_parties() -> None:
+    """Adapters from entry points have no file in `conf/adapter`: their `adapter.yaml` holds their options."""
+    for name, adapter in find_adapters().items():
+        if not adapter.package.startswith(f"{BUILT_IN}."):
+            ConfigStore.instance().store(
+                group="adapter", name=name, node={"name": name, **adapter.spec.get("options", {})}
+            )
+
+
+def _nearest(word: str, options: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(options)}"
+
+
+def _all_keys(config: Any, prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for key, value in config.items():
+        keys.append(f"{prefix}{key}")
+        if isinstance(value, dict):
+            keys += _all_keys(value, f"{prefix}{key}.")
+    return keys
+
+
+def _split(overrides: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """The swept groups with their lists, and every other override as it is."""
+    swept: dict[str, list[str]] = {}
+    rest: list[str] = []
+    groups = _groups()
+    for word in overrides:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise UserError(f"'{word}' is not a setting: write key=value, e.g. repeats=3")
+        if key in groups:
+            _check_options(key, value.split(","), groups[key])
+        if key in SWEPT:
+            swept[key] = value.split(",")
+        else:
+            rest.append(word)
+    return swept, rest
+
+
+def _check_options(group: str, values: Sequence[str], options: Sequence[str]) -> None:
+    known = sorted({*options, *find_adapters()}) if group == "adapter" else options
+    for value in values:
+        if value not in known:
+            raise UserError(f"{group}={value}: there is no such {group}{_nearest(value, known)}")
+
+
+def compose_choices(overrides: Sequence[str]) -> list[Choice]:
+    """Every combination that the words ask for, in the order of their names.
+
+    Raises:
+        UserError: a key, a group's option, or a value is not one that rlaxes knows.
+    """
+    swept, rest = _split(overrides)
+    lists = [sorted(set(swept.get(group, [_default(group)]))) for group in SWEPT]
+    _register_third_parties()
+    choices = []
+    for combination in itertools.product(*lists):
+        words = [f"{group}={value}" for group, value in zip(SWEPT, combination, strict=True)]
+        choices.append(Choice(combination[0], _compose([*words, *rest])))
+    return choices
+
+
+def _default(group: str) -> str:
+    defaults = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))["defaults"]
+    return next(str(entry[group]) for entry in defaults if isinstance(entry, dict) and group in entry)
+
+
+def _compose(words: Sequence[str]) -> Config:
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base=None):
+            config = compose("config", overrides=list(words))
+            resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_explain(error)) from error
+    checked: Config = resolved  # type: ignore[assignment]
+    validate(checked)
+    return checked
+
+
+def _explain(error: Exception) -> str:
+    """Hydra's message in one line, with the nearest key where a key is wrong."""
+    messages = [str(error), str(error.__cause__ or "")]
+    for message in messages:
+        if match := re.search(r"Could not override '([^']+)'", message):
+            return f"there is no setting {match[1]}{_nearest(match[1], _known_keys())}"
+        if match := re.search(r"Missing mandatory value: (\S+)", message):
+            return f"{match[1]} has no value: write {match[1]}=..."
+    return " ".join(messages[0].split())
+
+
+def _known_keys() -> list[str]:
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base=None):
+        config: DictConfig = compose("config")
+    return sorted(_all_keys(OmegaConf.to_container(config, resolve=False)))
+
+
+def validate(config: Config) -> None:
+    """Refuse values that no run could honour.
+
+    Raises:
+        UserError: with the key, its value, and what it has to be.
+    """
+    task = config["task"]
+    positive = (
+        "steps",
+        "prompts_per_batch",
+        "group_size",
+        "max_tokens",
+        "minibatches",
+        "micro_batches",
+        "inner_epochs",
+    )
+    for key in positive:
+        if not isinstance(task[key], int) or task[key] < 1:
+            raise UserError(f"task.{key}={task[key]}: it has to be a whole number of at least 1")
+    if not isinstance(config["repeats"], int) or config["repeats"] < 1:
+        raise UserError(f"repeats={config['repeats']}: it has to be a whole number of at least 1")
+    if not 0 <= task["warmup_steps"] < task["steps"]:
+        raise UserError(f"task.warmup_steps={task['warmup_steps']}: it has to be below task.steps={task['steps']}")
+    batch, parts = task["prompts_per_batch"] * task["group_size"], task["minibatches"] * task["micro_batches"]
+    if batch % parts:
+        raise UserError(
+            f"task.minibatches x task.micro_batches = {parts} does not divide the {batch} completions of a batch "
+            "(task.prompts_per_batch x task.group_size)"
+        )
+    if task["temperature"] <= 0:
+        raise UserError(f"task.temperature={task['temperature']}: it has to be above 0 (a greedy policy has no ratio)")

@@ -1,0 +1,75 @@
+"""What a run will do: its cells in the order in which they will run, and the key that says when two are the same."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.execute.adapter import Adapter, find_adapter
+from harness.execute.cell import cell_name
+from harness.execute.compose import Choice, Config
+
+SOURCE_ROOMS = ("contract", "probe", "task", "execute")
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell before it has a folder. `key` is the hash of config, lock, adapter and harness: equal keys, equal work."""
+
+    cell_id: str
+    adapter: Adapter
+    label: str
+    lock: Path | None
+    config: Config
+    repeat: int
+    key: str
+
+
+def digest(*parts: Any) -> str:
+    """A SHA-256 over JSON-able parts."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def source_hash(folders: Iterable[Path]) -> str:
+    """A hash over the names and bytes of all source files below some folders."""
+    total = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".yaml", ".txt", ".j2"}):
+            total.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
+
+
+def harness_hash() -> str:
+    """The source of what runs a cell; a change of the report or the measures does not redo a cell."""
+    root = Path(__file__).resolve().parents[1]
+    return source_hash(root / room for room in SOURCE_ROOMS)
+
+
+def plan_cells(choices: Sequence[Choice]) -> list[PlannedCell]:
+    """All cells of a run in their order: block by block, each block in the reverse order of the one before (A B B A),
+    so that a drift of the machine falls on all alike."""
+    planned: list[PlannedCell] = []
+    harness = harness_hash()
+    for repeat in range(choices[0].config["repeats"]):
+        block = [_plan(choice, repeat, harness) for choice in choices]
+        planned += block if repeat % 2 == 0 else block[::-1]
+    return planned
+
+
+def _plan(choice: Choice, repeat: int, harness: str) -> PlannedCell:
+    config = choice.config
+    adapter = find_adapter(config["adapter"]["name"])
+    lock = adapter.lock(config["adapter"].get("lock", config["profile"]["name"]))
+    name = cell_name(choice.adapter, config["layout"]["name"], config["track"]["name"], repeat)
+    relevant = {key: value for key, value in config.items() if key not in {"repeats", "output", "price"}}
+    lock_hash = hashlib.sha256(lock.read_bytes()).hexdigest() if lock and lock.exists() else None
+    key = digest(relevant, repeat, lock_hash, source_hash([adapter.folder]), harness)
+    return PlannedCell(name, adapter, choice.adapter, lock, config, repeat, key)
+
+
+def plan_hash(cells: Sequence[PlannedCell]) -> str:
+    """One hash for the whole plan, by which an interrupted run is found again."""
+    return digest([(cell.cell_id, cell.key) for cell in cells])

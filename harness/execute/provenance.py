@@ -1,0 +1,41 @@
+"""Which rlaxes this is, and what the adapters of a run declare: the parts of the manifest that hold for all cells."""
+
+import importlib.metadata
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from harness.execute.plan import PlannedCell, digest
+
+
+def _git(*words: str) -> str | None:
+    root = Path(__file__).resolve().parents[2]
+    try:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def rlaxes_version() -> dict[str, Any]:
+    """Version, commit, and whether the checkout holds uncommitted changes; null where it is no checkout."""
+    status = _git("status", "--porcelain")
+    dirty = bool(status) if status is not None else None
+    return {"version": importlib.metadata.version("rlaxes"), "commit": _git("rev-parse", "HEAD"), "dirty": dirty}
+
+
+def adapter_facts(cells: list[PlannedCell]) -> dict[str, Any]:
+    """For each label: the adapter's name, pin, declared axes, native figures, and sources."""
+    keys = ("title", "version", "capabilities", "axes", "native", "sources")
+    return {
+        cell.label: {"name": cell.adapter.name, **{key: cell.adapter.spec.get(key) for key in keys}} for cell in cells
+    }
+
+
+def configurations(cells: list[PlannedCell]) -> dict[str, Any]:
+    """The resolved configuration of each label and layout and track, with its hash."""
+    found = {}
+    for cell in cells:
+        name = cell.cell_id.rsplit(".r", 1)[0]
+        found[name] = {"hash": digest(cell.config), "resolved": cell.config}
+    return found

@@ -1,0 +1,133 @@
+"""The folder of a run: found again after a kill, locked while in use, its manifest always whole on disk."""
+
+import fcntl
+import json
+import secrets
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from harness.contract import compact
+from harness.contract.seal import write_json
+from harness.contract.streams import stream_files
+from harness.errors import UserError
+from harness.execute.plan import PlannedCell, plan_hash
+
+MANIFEST = "manifest.json"
+DONE = "done.json"
+
+
+class RunFolder:
+    """One run on disk; holds the lock until the process ends."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any], lock: IO[str]) -> None:
+        self.path, self.manifest, self._lock = path, manifest, lock
+
+    @property
+    def ledger(self) -> Path:
+        """The folder of the sealed ledgers of all cells."""
+        return self.path / "ledger"
+
+    def cell(self, cell_id: str) -> Path:
+        """The folder of a cell."""
+        return self.path / "cells" / cell_id
+
+    def save(self) -> None:
+        """Write the manifest; a reader sees the old one or the new one."""
+        write_json(self.path / MANIFEST, self.manifest)
+
+    def done(self, planned: PlannedCell) -> dict[str, Any] | None:
+        """The row of a cell that already ended under the same key, or None."""
+        path = self.cell(planned.cell_id) / DONE
+        if not path.exists():
+            return None
+        row: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return row if row["key"] == planned.key else None
+
+    def clear(self, cell_id: str) -> str | None:
+        """Make room for a cell. What a torn one left is kept aside, readable; the name of that folder is returned."""
+        folder = self.cell(cell_id)
+        if not folder.exists():
+            return None
+        if not stream_files(folder / "streams"):
+            shutil.rmtree(folder)
+            return None
+        number = len(list(folder.parent.glob(f"{cell_id}.torn*"))) + 1
+        aside = folder.with_name(f"{cell_id}.torn{number}")
+        folder.rename(aside)
+        compact(aside / "streams", aside / "ledger", cell_id)
+        return aside.name
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._lock.close()
+
+
+def _lock(path: Path) -> IO[str] | None:
+    """The lock of a run folder, or None where another process holds it."""
+    file = (path / ".lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def open_run(output: Path, cells: Sequence[PlannedCell]) -> RunFolder:
+    """The unfinished run of the same plan in `output` that nobody works on, or a new one.
+
+    Raises:
+        UserError: `output` cannot be written.
+    """
+    wanted = plan_hash(cells)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for path in sorted(output.glob(f"*/{MANIFEST}"), reverse=True):
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            if manifest["plan_hash"] == wanted and not manifest["finished"] and (lock := _lock(path.parent)):
+                return RunFolder(path.parent, manifest, lock)
+        return _new_run(output, wanted)
+    except PermissionError as error:
+        raise UserError(
+            f"cannot write runs to {output}: {error.strerror}; choose another folder with output=..."
+        ) from error
+
+
+def _new_run(output: Path, wanted: str) -> RunFolder:
+    created = datetime.now(UTC)
+    path = output / f"{created:%Y-%m-%d-%H%M%S}-{secrets.token_hex(2)}"
+    path.mkdir()
+    lock = _lock(path)
+    if lock is None:
+        raise UserError(f"{path} is in use by another rlaxes")
+    manifest = {
+        "schema": 1,
+        "run_id": path.name,
+        "created": created.isoformat(timespec="seconds"),
+        "finished": None,
+        "plan_hash": wanted,
+        "cells": [],
+        "torn": [],
+    }
+    run = RunFolder(path, manifest, lock)
+    run.save()
+    return run
+
+
+def find_run(name: str, output: Path) -> Path:
+    """The folder of a run that a user named by its path, its id, or `latest`.
+
+    Raises:
+        UserError: there is no such run.
+    """
+    runs = sorted(path.parent for path in output.glob(f"*/{MANIFEST}"))
+    if name == "latest" and runs:
+        return runs[-1]
+    for candidate in (Path(name), output / name):
+        if (candidate / MANIFEST).exists():
+            return candidate
+    known = f"the newest here is {runs[-1].name}" if runs else f"there are no runs in {output}"
+    raise UserError(f"no run {name}: {known}")

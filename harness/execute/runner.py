@@ -1,0 +1,133 @@
+"""Runs a plan: environments, bundle, machine limits, then cell after cell; whatever happens to one, the others go on."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.contract import CellLedger, LedgerWriter, compact, read_cell
+from harness.contract.seal import write_json
+from harness.errors import HarnessBug, PrerequisiteError, UserError
+from harness.execute.adapter import import_folder
+from harness.execute.cell import Cell
+from harness.execute.launch import Launcher, Limits, child_environment, end_orphan, progress_of
+from harness.execute.machine import load
+from harness.execute.plan import PlannedCell
+from harness.execute.prepare import Prepared
+from harness.execute.progress import Display
+from harness.execute.run_folder import DONE, RunFolder
+from harness.execute.verdict import Verdict, judge
+
+Say = Callable[[str], None]
+
+
+class Runner:
+    """Works through the cells of a run folder."""
+
+    def __init__(self, run: RunFolder, prepared: Prepared, display: Display) -> None:
+        self._run, self._prepared, self._display = run, prepared, display
+
+    def run_all(self, cells: Sequence[PlannedCell]) -> None:
+        """Run every cell that has not ended yet; the manifest on disk is whole after each."""
+        manifest = self._run.manifest
+        manifest["cells"] = []
+        for number, planned in enumerate(cells, start=1):
+            row = self._run.done(planned)
+            if row is None:
+                self._display.cell_started(number, planned.cell_id)
+                row = self._run_cell(planned)
+                write_json(self._run.cell(planned.cell_id) / DONE, row)
+            verdict = Verdict(row["status"], row["cause"], row["reason"])
+            self._display.cell_ended(number, planned.cell_id, verdict, row["wall_s"])
+            manifest["cells"].append(row)
+            self._run.save()
+
+    def _run_cell(self, planned: PlannedCell) -> dict[str, Any]:
+        folder = self._run.cell(planned.cell_id)
+        end_orphan(folder)
+        if aside := self._run.clear(planned.cell_id):
+            self._run.manifest["torn"].append(aside)
+        cell = self._cell(planned, folder)
+        cell.write()
+        row: dict[str, Any] = {
+            "cell_id": planned.cell_id,
+            "adapter": planned.label,
+            "layout": cell.layout["name"],
+            "track": cell.track,
+            "repeat": planned.repeat,
+            "key": planned.key,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "load_before": load(),
+        }
+        started = time.monotonic()
+        try:
+            measured = self._attempt(planned, cell)
+        except (UserError, PrerequisiteError) as error:
+            measured = Verdict("not_run", "infrastructure", str(error)).as_dict()
+        except OSError as error:
+            measured = Verdict("failed", "infrastructure", f"{error.strerror}: {error.filename}").as_dict()
+        return {"wall_s": time.monotonic() - started, "fidelity": [], **row, "load_after": load(), **measured}
+
+    def _cell(self, planned: PlannedCell, folder: Path) -> Cell:
+        config = planned.config
+        return Cell(
+            run_id=f"{self._run.path.name}/{planned.cell_id}",
+            cell_id=planned.cell_id,
+            adapter=planned.label,
+            package=planned.adapter.package,
+            layout=config["layout"],
+            track=config["track"]["name"],
+            repeat=planned.repeat,
+            seed=config["seed"] + planned.repeat,
+            observer=config["observer"],
+            bundle=str(self._prepared.bundle or ""),
+            directory=str(folder.resolve()),
+            profile=config["profile"],
+            model=config["model"],
+            adapter_options=config["adapter"],
+            task=config["task"],
+        )
+
+    def _attempt(self, planned: PlannedCell, cell: Cell) -> dict[str, Any]:
+        driver = planned.adapter.driver
+        if reason := driver.skip(cell):
+            return Verdict("not_run", None, reason).as_dict()
+        python = self._prepared.python(planned)
+        launch = driver.render(cell)
+        for name, content in launch.files.items():
+            (cell.path / name).write_text(content, encoding="utf-8")
+        if launch.argv[0] != "python":
+            raise HarnessBug(f"adapter {planned.adapter.name} renders a command that does not begin with 'python'")
+        imports = import_folder(planned.adapter, cell.path / "imports")
+        env = child_environment(imports, cell.path / "cell.json", launch.env, cell.profile["threads"])
+        limits = Limits(cell.profile["time_limit_s"], int(cell.profile["memory_limit_gb"] * 2**30))
+        return self._watched(planned, cell, [str(python), *launch.argv[1:]], env, limits)
+
+    def _watched(
+        self, planned: PlannedCell, cell: Cell, argv: list[str], env: dict[str, str], limits: Limits
+    ) -> dict[str, Any]:
+        with LedgerWriter(cell.path / "streams", "harness", cell.run_id) as sampler:
+            launcher = Launcher(cell.path, limits, sampler if cell.observer else None)
+            outcome = launcher.run(argv, env, lambda: self._display.cell_progress(progress_of(cell.path)))
+            native = planned.adapter.driver.native(cell.path) if outcome.returncode == 0 else []
+            sampler.write("native", [{"t": None, "step": s, "key": k, "value": v} for s, k, v in native])
+        compact(cell.path / "streams", self._run.ledger, cell.cell_id)
+        ledger = read_cell(self._run.ledger, cell.cell_id)
+        verdict = judge(outcome, cell.path / "output.log", limits, finished=_finished(cell, ledger))
+        settings = ledger.manifest.get("settings", {})
+        fidelity = [asdict(row) for row in planned.adapter.driver.fidelity(cell, settings)] if settings else []
+        facts = {"wall_s": outcome.wall_seconds, "peak_bytes": outcome.peak_bytes or None, "fidelity": fidelity}
+        return {**verdict.as_dict(), **facts, "result": _result(cell)}
+
+
+def _finished(cell: Cell, ledger: CellLedger) -> bool:
+    return bool(ledger.manifest.get("finished")) if cell.observer else (cell.path / "result.json").exists()
+
+
+def _result(cell: Cell) -> dict[str, Any] | None:
+    """What a bare run says of itself (`result.json`); an observed one may write it too."""
+    path = cell.path / "result.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None

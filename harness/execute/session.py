@@ -1,0 +1,76 @@
+"""A whole run from the words on the command line to a finished run folder."""
+
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from harness.errors import UserError
+from harness.execute.compose import Choice, compose_choices
+from harness.execute.machine import describe, load
+from harness.execute.plan import PlannedCell, plan_cells
+from harness.execute.prepare import Prepared, prepare
+from harness.execute.progress import Display
+from harness.execute.provenance import adapter_facts, configurations, rlaxes_version
+from harness.execute.run_folder import RunFolder, open_run
+from harness.execute.runner import Runner
+
+
+def choices_of(overrides: Sequence[str], *, single: bool) -> list[Choice]:
+    """The combinations that the words ask for.
+
+    Raises:
+        UserError: `single` is set and they are more than one.
+    """
+    words = [*overrides, "repeats=1"] if single else list(overrides)
+    choices = compose_choices(words)
+    if single and len(choices) > 1:
+        raise UserError("`run` takes one adapter, one layout and one track; for several use `compare`")
+    return choices
+
+
+def run_session(choices: Sequence[Choice], console: Console) -> Path:
+    """Plan, prepare, run; resumes the unfinished run of the same plan. Returns the folder of the run.
+
+    Raises:
+        UserError, PrerequisiteError: nothing could be started.
+    """
+    cells = plan_cells(choices)
+    run = open_run(Path(choices[0].config["output"]), cells)
+    try:
+        resumed = sum(run.done(cell) is not None for cell in cells)
+        kept = f", {resumed} of them already done" if resumed else ""
+        console.print(f"run {run.path}: {len(cells)} cells{kept}", markup=False, highlight=False)
+        _work(run, cells, console)
+    finally:
+        run.release()
+    return run.path
+
+
+def _work(run: RunFolder, cells: list[PlannedCell], console: Console) -> None:
+    with Display(len(cells), console) as display:
+        run.manifest |= {
+            "rlaxes": rlaxes_version(),
+            "machine": describe(),
+            "load": {"before": load(), "after": None},
+            "profile": cells[0].config["profile"]["name"],
+            "configs": configurations(cells),
+            "adapters": adapter_facts(cells),
+            "start_order": [cell.cell_id for cell in cells],
+        }
+        run.save()
+        prepared = prepare(cells, run.path, display.say)
+        run.manifest |= {"bundle": prepared.bundle_facts, "roofline": prepared.roofline, "locks": prepared.locks}
+        _keep_prompts(run, prepared)
+        Runner(run, prepared, display).run_all(cells)
+    run.manifest["load"]["after"] = load()
+    run.manifest["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+    run.save()
+
+
+def _keep_prompts(run: RunFolder, prepared: Prepared) -> None:
+    """The run keeps the prompts, so that its ledgers can be checked when the bundle is gone."""
+    if prepared.bundle is not None:
+        shutil.copyfile(prepared.bundle / "prompts.jsonl", run.path / "prompts.jsonl")

@@ -1,0 +1,81 @@
+"""What an ended cell is called: ok, or failed with a cause and one line of reason."""
+
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.execute.launch import Limits, Outcome
+
+TAIL_BYTES = 64 * 1024
+OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|MemoryError|can't allocate memory|CUDA out of memory|std::bad_alloc")
+EXCEPTION = re.compile(
+    r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Failure|Bug|Refused|Interrupt|Exit)): ?(?P<text>.*)$"
+)
+Status = Literal["ok", "failed", "not_run", "torn"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The row of a cell that did or did not run. `cause`: system (the framework), infrastructure (disk, verifier,
+    network), harness (us)."""
+
+    status: Status
+    cause: str | None = None
+    reason: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+
+def _tail(path: Path) -> str:
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        return file.read().decode("utf-8", "replace")
+
+
+def last_exception(output: str) -> tuple[str, str] | None:
+    """Name and text of the last exception that a log shows."""
+    hits = [match for line in output.splitlines() if (match := EXCEPTION.match(line.strip()))]
+    return (hits[-1]["name"], hits[-1]["text"]) if hits else None
+
+
+def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool) -> Verdict:
+    """The verdict on an ended process group.
+
+    Args:
+        finished: whether its ledger carries the closing note and the note `finished`.
+    """
+    if outcome.ending == "timed_out":
+        return Verdict(
+            "failed", "system", f"hung: no end within {limits.seconds:.0f} s; last sign: {outcome.last_sign}"
+        )
+    if outcome.ending == "out_of_memory":
+        limit = limits.memory_bytes / 2**30
+        return Verdict(
+            "failed", "system", f"out of memory: its processes passed {limit:.1f} GiB; last sign: {outcome.last_sign}"
+        )
+    if outcome.returncode == 0:
+        unfinished = Verdict("failed", "harness", "ended with 0 but its ledger has no closing note: see output.log")
+        return Verdict("ok") if finished else unfinished
+    return _judge_crash(outcome, _tail(output_log))
+
+
+def _judge_crash(outcome: Outcome, output: str) -> Verdict:
+    found = last_exception(output)
+    if outcome.returncode < 0 and found is None:
+        return Verdict("failed", "system", f"killed by signal {-outcome.returncode}; last sign: {outcome.last_sign}")
+    if found is None:
+        return Verdict("failed", "system", f"ended with {outcome.returncode}; last sign: {outcome.last_sign}")
+    name, text = found
+    short = f"{name.rsplit('.', 1)[-1]}: {text}"[:300]
+    if OUT_OF_MEMORY.search(f"{name}: {text}"):
+        return Verdict("failed", "system", f"out of memory: {short}")
+    if "No space left on device" in text:
+        return Verdict("failed", "infrastructure", f"disk full: {short}")
+    if name.endswith(("HarnessBug", "BatchRefused")):
+        return Verdict("failed", "harness", short)
+    return Verdict("failed", "system", short)
