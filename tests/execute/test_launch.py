@@ -1,0 +1,116 @@
+"""Process groups: ended at their limits, with everything they started; nothing outlives the harness."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.errors import HarnessBug
+from harness.execute.launch import PROCESS_FILE, Launcher, Limits, Outcome, child_environment, end_orphan
+from harness.execute.verdict import Verdict, judge, last_exception
+
+GENEROUS = Limits(60, 2**40)
+
+
+def _run(folder: Path, code: str, limits: Limits = GENEROUS) -> Outcome:
+    return Launcher(folder, limits, None).run([sys.executable, "-c", code], dict(os.environ), lambda: None)
+
+
+def test_output_is_kept_and_the_code_returned(tmp_path: Path) -> None:
+    outcome = _run(tmp_path, "print('hello'); raise SystemExit(3)")
+    assert (outcome.ending, outcome.returncode) == ("exited", 3)
+    assert (tmp_path / "output.log").read_text() == "hello\n"
+
+
+def test_a_hang_is_ended_with_its_children_and_its_last_sign_is_told(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, time, json, pathlib\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "pathlib.Path('progress.json').write_text(json.dumps({'done': 7, 'total': 20, 'text': 'step 7'}))\n"
+        "pathlib.Path('child').write_text(str(child.pid)); time.sleep(600)\n"
+    )
+    limits = Limits(3.0, 2**40)
+    outcome = _run(tmp_path, code, limits)
+    assert outcome.ending == "timed_out"
+    verdict = judge(outcome, tmp_path / "output.log", limits, finished=False)
+    assert (verdict.status, verdict.cause) == ("failed", "system")
+    assert "step 7 (7 of 20)" in str(verdict.reason)
+    child = int((tmp_path / "child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_process_past_its_memory_limit_is_ended(tmp_path: Path) -> None:
+    limits = Limits(60, 150 * 2**20)
+    outcome = _run(tmp_path, "import time; block = b'x' * (400 * 2**20); time.sleep(60)", limits)
+    assert outcome.ending == "out_of_memory"
+    assert "out of memory" in str(judge(outcome, tmp_path / "output.log", limits, finished=False).reason)
+
+
+def test_the_child_of_a_killed_harness_dies_with_it(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, sys; from harness.execute.launch import Launcher, Limits\n"
+        f"Launcher(pathlib.Path({str(tmp_path)!r}), Limits(60, 2**40), None).run("
+        "[sys.executable, '-c', 'import time; time.sleep(600)'], dict(os.environ), lambda: None)"
+    )
+    harness = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
+    record = tmp_path / PROCESS_FILE
+    while not record.exists():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    child = psutil.Process(json.loads(record.read_text())["pid"])
+    harness.kill()
+    harness.wait()
+    psutil.wait_procs([child], timeout=20)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+def test_an_orphan_is_ended_and_a_reused_pid_is_not(tmp_path: Path) -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    try:
+        record = {"pid": sleeper.pid, "created": psutil.Process(sleeper.pid).create_time()}
+        (tmp_path / PROCESS_FILE).write_text(json.dumps(record | {"created": 1.0}))
+        end_orphan(tmp_path)
+        assert sleeper.poll() is None
+        (tmp_path / PROCESS_FILE).write_text(json.dumps(record))
+        end_orphan(tmp_path)
+        assert sleeper.wait(timeout=30) != 0
+    finally:
+        sleeper.kill()
+
+
+def test_the_environment_is_the_frameworks_own() -> None:
+    env = child_environment(Path("/imports"), Path("/cell.json"), {"A": "1"}, 2)
+    assert (env["PYTHONPATH"], env["RLAXES_CELL"], env["A"], env["OMP_NUM_THREADS"]) == ("/imports", "/cell.json", "1", "2")
+    assert "VIRTUAL_ENV" not in env
+    with pytest.raises(HarnessBug, match="PYTHONPATH"):
+        child_environment(Path("/imports"), Path("/cell.json"), {"PYTHONPATH": "x"}, 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "words"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "system", "out of memory"),
+        ("OSError: [Errno 28] No space left on device", "infrastructure", "disk full"),
+        ("harness.errors.HarnessBug: no", "harness", "HarnessBug: no"),
+        ("harness.contract.writer.BatchRefused: batch of 8 rollouts refused", "harness", "BatchRefused"),
+        ("ValueError: bad shape", "system", "ValueError: bad shape"),
+    ],
+)
+def test_a_crash_has_a_cause_and_one_line_of_reason(tmp_path: Path, line: str, cause: str, words: str) -> None:
+    (tmp_path / "output.log").write_text(f"Traceback (most recent call last):\n  File x\n{line}\n")
+    verdict = judge(Outcome("exited", 1, 1.0, 0, "no sign"), tmp_path / "output.log", GENEROUS, finished=False)
+    assert (verdict.status, verdict.cause) == ("failed", cause)
+    assert words in str(verdict.reason)
+    assert "\n" not in str(verdict.reason)
+
+
+def test_ending_with_zero_is_not_enough(tmp_path: Path) -> None:
+    ended = Outcome("exited", 0, 1.0, 0, "")
+    assert judge(ended, tmp_path / "output.log", GENEROUS, finished=True) == Verdict("ok")
+    assert judge(ended, tmp_path / "output.log", GENEROUS, finished=False).status == "failed"
+    assert last_exception("nothing here") is None

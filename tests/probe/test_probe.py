@@ -1,0 +1,91 @@
+"""The probe: spans, notes, and the disabled twin that does nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.contract import compact, read_cell
+from harness.errors import HarnessBug
+from harness.probe import Probe
+from harness.probe.hooks import HookPoint, verify_hooks
+from harness.probe.memory import MemorySampler
+
+
+def _cell(folder: Path, **changes: Any) -> dict[str, Any]:
+    return {"run_id": "run/c", "cell_id": "c", "directory": str(folder), "observer": True} | changes
+
+
+def test_spans_notes_and_memory_reach_the_ledger(tmp_path: Path) -> None:
+    probe = Probe(_cell(tmp_path))
+    with probe.span("decode", trace_id="gen-0", policy_version=3, step=7) as span:
+        span.output_tokens += 64
+        span.detail = {"forwards": 8}
+    with pytest.raises(ZeroDivisionError), probe.span("verifier", trace_id="gen-0"):
+        _ = 1 // 0
+    probe.note("engine", "transformers")
+    probe.close()
+    compact(tmp_path / "streams", tmp_path / "ledger", "c")
+    ledger = read_cell(tmp_path / "ledger", "c")
+    decode, verifier = ledger.table("spans").to_pylist()
+    assert (decode["stage"], decode["output_tokens"], decode["policy_version"], decode["step"]) == ("decode", 64, 3, 7)
+    assert json.loads(decode["detail"]) == {"forwards": 8}
+    assert decode["t_end"] >= decode["t_start"]
+    assert verifier["stage"] == "verifier"
+    assert ledger.manifest["engine"] == "transformers"
+    assert ledger.manifest["finished"] is True
+    phases = {row["phase"] for row in ledger.table("memory").to_pylist()}
+    assert phases == {"decode", "verifier"}
+
+
+def test_an_unknown_stage_is_our_bug(tmp_path: Path) -> None:
+    with pytest.raises(HarnessBug, match="thinking"):
+        Probe(_cell(tmp_path)).add_span("thinking", 0, 1, trace_id="t")
+
+
+def test_a_disabled_probe_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cell.json"
+    path.write_text(json.dumps(_cell(tmp_path, observer=False)))
+    monkeypatch.setenv("RLAXES_CELL", str(path))
+    probe = Probe.from_environment()
+    with probe.span("decode", trace_id="t") as span:
+        span.records = 1
+    probe.update(step=0)
+    probe.close()
+    assert not probe.enabled
+    assert not (tmp_path / "streams").exists()
+
+
+def test_a_process_that_rlaxes_did_not_start_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RLAXES_CELL", raising=False)
+    with pytest.raises(HarnessBug, match="rlaxes run"):
+        Probe.from_environment()
+
+
+def test_progress_is_whole_on_disk_and_rate_limited(tmp_path: Path) -> None:
+    probe = Probe(_cell(tmp_path))
+    for step in range(1, 6):
+        probe.progress(step, 5, "training")
+    assert json.loads((tmp_path / "progress.json").read_text()) == {"done": 5, "total": 5, "text": "training"}
+
+
+def test_a_stage_is_not_sampled_twice_in_a_moment() -> None:
+    sampler = MemorySampler()
+    assert sampler.sample_if_due("decode")
+    assert sampler.sample_if_due("decode") == []
+    assert sampler.sample_if_due("verifier")
+
+
+def test_hook_drift_is_named() -> None:
+    points = [
+        HookPoint("json:JSONEncoder.default", "tokens", "there", ("o",)),
+        HookPoint("json:JSONEncoder.gone", "decode", "the ids"),
+        HookPoint("no_such_module:f", "decode", "the ids"),
+        HookPoint("json:dumps", "decode", "the ids", ("o2",)),
+    ]
+    messages = verify_hooks(points)
+    assert len(messages) == 3
+    assert "json:JSONEncoder.gone (decode) is gone: the ids" in messages[0]
+    assert "no_such_module" in messages[1]
+    assert "no parameter ['o2']" in messages[2]
