@@ -1,0 +1,98 @@
+"""The short supervised fit that warms the tiny model up: cross-entropy on right answers, stopped half way."""
+
+import time
+from typing import Any
+
+from harness.task.kinds import kind_of
+from harness.task.makers.job import say, tokenise
+from harness.task.problem import Problem
+
+BATCH = 128
+LEARNING_RATE = 2e-3
+EXAMPLES = 8192
+CHECK_EVERY = 10
+CHECKED_PROMPTS = 256
+IGNORED = -100
+
+
+def fit(
+    model: Any, tokenizer: Any, task: dict[str, Any], prompts: list[Problem], seed: int, accuracy: float, seconds: float
+) -> dict[str, Any]:
+    """Train in place until the expected share of right sampled answers on `prompts` reaches `accuracy`.
+
+    That share needs no sampling: it is the mean probability of the right answer and EOS. Returns what was reached.
+    """
+    import torch
+
+    started, threads = time.monotonic(), torch.get_num_threads()
+    # The order of a parallel sum depends on the number of threads: one makes the checkpoint the same on every machine.
+    torch.set_num_threads(1)
+    try:
+        examples = kind_of(task["name"]).problems(task["problems"], "fit", EXAMPLES)
+        data = encode(tokenizer, examples)
+        checked = encode(tokenizer, prompts[:CHECKED_PROMPTS])
+        generator = torch.Generator().manual_seed(seed)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+        step, right = 0, torch.zeros(1)
+        while right.mean() < accuracy and time.monotonic() - started < seconds:
+            rows = torch.randint(len(examples), (BATCH,), generator=generator)
+            _train_step(model, optimizer, {name: tensor[rows] for name, tensor in data.items()})
+            step += 1
+            if step % CHECK_EVERY == 0:
+                right = answer_probability(model, checked)
+            if step % (10 * CHECK_EVERY) == 0:
+                say(f"fit step {step}: {right.mean():.0%} of answers right, until {accuracy:.0%}")
+    finally:
+        torch.set_num_threads(threads)
+    return _result(right, step, accuracy)
+
+
+def _result(right: Any, step: int, accuracy: float) -> dict[str, Any]:
+    reached = float(right.mean())
+    informative = float((1 - right**8 - (1 - right) ** 8).mean())
+    say(f"fitted in {step} steps: {reached:.0%} of sampled answers right, {informative:.0%} of groups of 8 informative")
+    if reached < accuracy:
+        say(f"the time for the fit ran out before {accuracy:.0%}: make the task easier or the model larger")
+    return {"fit_steps": step, "sampled_accuracy": reached, "informative_groups_of_8": informative}
+
+
+def encode(tokenizer: Any, problems: list[Problem]) -> dict[str, Any]:
+    """Right-padded `input_ids`, `attention_mask` and `labels` (answer and EOS only), each (problems, longest) int64."""
+    import torch
+
+    rows = []
+    for problem in problems:
+        _, prompt = tokenise(tokenizer, problem)
+        answer = [*tokenizer(problem.answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        rows.append((prompt, answer))
+    shape = (len(rows), max(len(prompt) + len(answer) for prompt, answer in rows))
+    ids = torch.full(shape, tokenizer.pad_token_id)
+    labels, mask = torch.full(shape, IGNORED), torch.zeros(shape, dtype=torch.long)
+    for index, (prompt, answer) in enumerate(rows):
+        end = len(prompt) + len(answer)
+        ids[index, :end] = torch.tensor(prompt + answer)
+        labels[index, len(prompt) : end] = torch.tensor(answer)
+        mask[index, :end] = 1
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+
+def _train_step(model: Any, optimizer: Any, batch: dict[str, Any]) -> None:
+    import torch
+
+    model.train()
+    optimizer.zero_grad()
+    model(**batch).loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+
+def answer_probability(model: Any, data: dict[str, Any]) -> Any:
+    """Probability that sampling at temperature 1 gives exactly the right answer and then EOS: float32, (problems,)."""
+    import torch
+
+    model.eval()
+    with torch.no_grad():
+        logits = model(input_ids=data["input_ids"], attention_mask=data["attention_mask"]).logits[:, :-1]
+    labels = data["labels"][:, 1:]
+    logs = torch.log_softmax(logits.float(), -1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+    return logs.masked_fill(labels == IGNORED, 0.0).sum(-1).exp()

@@ -1,0 +1,96 @@
+"""A Qwen2 of two layers that speaks characters, fitted until about half of its sampled answers are right."""
+
+import string
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import UserError
+from harness.task.makers.fit import fit
+from harness.task.makers.job import Job, Made, say
+from harness.task.problem import Problem, read_settings
+
+PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
+ROLES = ("<system>", "<user>", "<assistant>")
+CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
+# One token for the role, then the content: prompts stay short, and a turn's end is learnt as EOS.
+TEMPLATE = (
+    "{% for message in messages %}{{ '<' + message['role'] + '>' + message['content'] }}"
+    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
+)
+# vLLM's CPU attention kernels take this head size and not smaller ones.
+HEAD_DIMENSION = 64
+
+
+@dataclass(frozen=True)
+class TinySettings:
+    """`hidden` is a multiple of 64; the fit stops once `accuracy` of sampled answers are right, or after `fit_seconds`."""
+
+    name: str = "tiny"
+    layers: int = 2
+    hidden: int = 128
+    seed: int = 0
+    accuracy: float = 0.45
+    fit_seconds: float = 90.0
+
+    def __post_init__(self) -> None:
+        if self.hidden % HEAD_DIMENSION or self.hidden < HEAD_DIMENSION or self.layers < 1:
+            raise UserError(f"model.hidden must be a multiple of {HEAD_DIMENSION} and model.layers at least 1")
+        if not 0.0 < self.accuracy < 1.0:
+            raise UserError("model.accuracy must lie between 0 and 1")
+
+
+def make(job: Job, problems: list[Problem]) -> Made:
+    """The fitted model; `meta` has the sampled accuracy, and how many groups of 8 would teach something."""
+    settings = read_settings(TinySettings, job.model, "model")
+    tokenizer = build_tokenizer()
+    model = build_model(settings, tokenizer)
+    say(f"fitting a model of {model.num_parameters():,} parameters")
+    meta = fit(model, tokenizer, job.task, problems, settings.seed, settings.accuracy, settings.fit_seconds)
+    return Made(model, tokenizer, meta)
+
+
+def build_tokenizer() -> Any:
+    """One token a printable ASCII character and a newline; `<eos>` and `<pad>` are different tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = [PAD, EOS, UNKNOWN, *ROLES, *CHARACTERS]
+    vocabulary = {word: index for index, word in enumerate(words)}
+    characters = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    characters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    characters.decoder = decoders.Fuse()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=characters,
+        pad_token=PAD,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
+        additional_special_tokens=list(ROLES),
+        model_max_length=1024,
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def build_model(settings: TinySettings, tokenizer: Any) -> Any:
+    """Random weights in float32 from the seed, input and output embeddings untied."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(settings.seed)
+    heads = settings.hidden // HEAD_DIMENSION
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=settings.hidden,
+        intermediate_size=2 * settings.hidden,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=heads,
+        num_key_value_heads=max(1, heads // 2),
+        max_position_embeddings=1024,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        dtype="float32",
+    )
+    return Qwen2ForCausalLM(config)
