@@ -7,14 +7,14 @@ whole columns (no Python per token): validation has to keep up with a million to
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.contract.schema import LOGPROB_KINDS, STATUSES, STOP_REASONS, STOP_SOURCES
 
-Rows = pa.RecordBatch
+Rows: TypeAlias = pa.RecordBatch
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _reward_not_finite(rows: Rows) -> Any:
 
 
 def _repeated(rows: Rows) -> Any:
-    count = Counter(rows["sample_id"].to_pylist())
+    count: Counter[str] = Counter(rows["sample_id"].to_pylist())
     return pa.array([count[sample] > 1 for sample in rows["sample_id"].to_pylist()])
 
 

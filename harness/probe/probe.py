@@ -79,9 +79,10 @@ class Probe:
         finally:
             end, cpu_end = time.perf_counter_ns(), time.process_time_ns()
             detail = json.dumps(span.detail) if span.detail is not None else None
-            counts = {name: getattr(span, name) for name in _COUNTS}
-            fields = {"trace_id": trace_id, "policy_version": policy_version, "step": step, "device": device}
-            self.add_span(stage, start, end, cpu_ns=cpu_end - cpu, detail=detail, **fields, **counts)
+            counts: dict[str, Any] = {name: getattr(span, name) for name in _COUNTS}
+            fields = {"policy_version": policy_version, "step": step, "device": device}
+            counts |= {"cpu_ns": cpu_end - cpu, "detail": detail}
+            self.add_span(stage, start, end, trace_id=trace_id, **fields, **counts)
 
     def add_span(self, stage: str, t_start: int, t_end: int, *, trace_id: str, **fields: Any) -> None:
         """Write a span that was timed elsewhere (perf_counter_ns); `fields` are columns of the `spans` table.
