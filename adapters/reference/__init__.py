@@ -1,0 +1,1 @@
+"""The in-house loop: the instrument that every other adapter is checked against."""

@@ -1,0 +1,82 @@
+"""Between collector and trainer: a batch comes in whole, goes out as minibatches, and every sample's end is counted.
+
+Colocated and synchronous, it holds one batch at a time, so nothing waits in it and no record is stale.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from adapters.reference.samples import Sample, fate_row, rollout_row
+from adapters.reference.settings import Settings
+from harness.probe import Probe
+from harness.task.bundle import Bundle
+
+
+class RolloutBuffer:
+    """Holds the samples of one generated batch until they are trained on or dropped."""
+
+    def __init__(self, settings: Settings, bundle: Bundle, probe: Probe) -> None:
+        self._settings, self._bundle, self._probe = settings, bundle, probe
+        decoding = settings.decoding
+        self._decoding: dict[str, Any] = {
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "top_k": decoding.top_k,
+            "min_p": decoding.min_p,
+            "max_tokens": decoding.max_tokens,
+            "stop": [],
+            "seed": settings.seed,
+        }
+        self._waiting: list[Sample] = []
+        self._trained: set[str] = set()
+
+    def put(self, samples: Sequence[Sample]) -> None:
+        """Take a batch in whole; what may not be trained on is dropped with its reason.
+
+        Raises:
+            BatchRefused: a record breaks an invariant; nothing of the batch is taken.
+        """
+        run_id, mask = self._settings.run_id, self._settings.objective.mask_truncated
+        self._probe.accept_rollouts([rollout_row(sample, self._bundle, run_id, self._decoding) for sample in samples])
+        reasons = [sample.drop_reason(mask) for sample in samples]
+        dropped = [(sample, reason) for sample, reason in zip(samples, reasons, strict=True) if reason is not None]
+        self._probe.fates([fate_row(sample, "dropped", reason) for sample, reason in dropped])
+        self._waiting = [sample for sample, reason in zip(samples, reasons, strict=True) if reason is None]
+        self._trained = set()
+
+    @property
+    def waiting(self) -> list[Sample]:
+        """The samples that may be trained on."""
+        return self._waiting
+
+    def minibatches(self, batch: int, epoch: int) -> list[list[Sample]]:
+        """The waiting samples in `minibatches` parts of equal size (to one): cut from a permutation that the seed, the
+        batch and the epoch decide, so that a part mixes groups; in their own order where there is one part."""
+        parts = self._settings.minibatches
+        if parts == 1:
+            return [self._waiting]
+        generator = torch.Generator().manual_seed(seed_of(self._settings.seed, batch, epoch + 1))
+        order = torch.randperm(len(self._waiting), generator=generator)
+        return [[self._waiting[index] for index in part.tolist()] for part in order.tensor_split(parts)]
+
+    def consumed(self, samples: Sequence[Sample]) -> None:
+        """An optimizer step has trained on these samples."""
+        self._trained.update(sample.sample_id for sample in samples)
+
+    def settle(self) -> None:
+        """The batch is done with: write the fate of each sample that was not dropped."""
+        rows = [
+            fate_row(sample, "trained", None)
+            if sample.sample_id in self._trained
+            else fate_row(sample, "in_flight", "the run's last optimizer step came first")
+            for sample in self._waiting
+        ]
+        self._probe.fates(rows)
+        self._waiting = []
+
+
+def seed_of(seed: int, batch: int, use: int) -> int:
+    """A seed of its own for each batch and use (0: sampling, 1 + epoch: the permutation)."""
+    return (seed * 1_000_003 + batch) * 1_009 + use

@@ -1,0 +1,122 @@
+"""The rollout engine as the loop sees it, and the clock that tells prefill from decode. Standard library only."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One sampled completion.
+
+    Attributes:
+        tokens: sampled token ids, a sampled end-of-sequence token included.
+        logprobs: of each token under the distribution it was really drawn from (after temperature, top-k, top-p and
+            min-p, renormalised), at most 0.
+        stop_reason: `eos` or `length`.
+        stop_source: `reported` where the engine says it, `derived` where it is read off the tokens.
+        t_queued, t_start, t_first, t_end: submitted, first scheduled, first token, last token (perf_counter_ns).
+    """
+
+    tokens: list[int]
+    logprobs: list[float]
+    stop_reason: str
+    stop_source: str
+    t_queued: int
+    t_start: int
+    t_first: int
+    t_end: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of engine time of one kind, from the end of the stretch before it.
+
+    Attributes:
+        stage: `prefill` (every request in it was on its prompt), `decode` (none was), `generate` (both at once).
+        engine_steps: forward passes.
+        input_tokens: prompt tokens computed, each as often as it was computed; cached ones do not count.
+        output_tokens: tokens sampled; a prompt's last forward pass samples the first token.
+        records: the most requests that were in one forward pass.
+    """
+
+    stage: str
+    t_start: int
+    t_end: int
+    engine_steps: int
+    input_tokens: int
+    output_tokens: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Generation:
+    """`groups[i]` holds the completions of prompt i; `phases` lie end to end over the time of the call."""
+
+    groups: list[list[Completion]]
+    phases: list[Phase]
+
+
+class Engine(Protocol):
+    """Generates completions under one decoding rule, a part of the behaviour policy. `publish` gives it the weights that
+    every later request is answered with."""
+
+    name: str
+    publication_kind: str
+
+    def generate(self, prompts: Sequence[Sequence[int]], n: int, max_tokens: int) -> Generation:
+        """`n` completions of at most `max_tokens` tokens for each prompt's token ids, drawn by torch's default random
+        generator under the decoding rule that the engine was made with.
+
+        Raises:
+            SystemFailure: the engine lost or failed a request.
+        """
+        ...
+
+    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:
+        """Serve these named tensors from now on; returns the bytes moved. Raises SystemFailure if it could not."""
+        ...
+
+    def close(self) -> None:
+        """Free what the engine holds."""
+        ...
+
+
+class PhaseClock:
+    """Collects phases: each engine step is charged the time since the step before it, scheduling included, so that
+    no time between two steps is lost; neighbours of one kind are one phase."""
+
+    def __init__(self) -> None:
+        self._phases: list[Phase] = []
+        self._edge = time.perf_counter_ns()
+
+    def step(self, prefilling: int, decoding: int, input_tokens: int, output_tokens: int) -> int:
+        """An engine step has just ended; counts are its requests on their prompt, requests past it, prompt tokens
+        computed, and tokens sampled. Returns the time of its end."""
+        stage = "generate" if prefilling and decoding else "prefill" if prefilling else "decode"
+        end = time.perf_counter_ns()
+        phase = Phase(stage, self._edge, end, 1, input_tokens, output_tokens, prefilling + decoding)
+        if self._phases and self._phases[-1].stage == stage:
+            phase = _joined(self._phases.pop(), phase)
+        self._phases.append(phase)
+        self._edge = end
+        return end
+
+    def stop(self) -> list[Phase]:
+        """All phases; the last one is charged the time up to now (results are being handed over)."""
+        if self._phases:
+            self._phases[-1] = replace(self._phases[-1], t_end=time.perf_counter_ns())
+        return self._phases
+
+
+def _joined(first: Phase, second: Phase) -> Phase:
+    return Phase(
+        first.stage,
+        first.t_start,
+        second.t_end,
+        first.engine_steps + second.engine_steps,
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        max(first.records, second.records),
+    )

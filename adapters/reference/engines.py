@@ -1,0 +1,43 @@
+"""Picks the engine that a cell asks for; each engine's library is imported only where it is wanted."""
+
+import importlib.util
+from typing import Any
+
+from adapters.reference.engine import Engine
+from adapters.reference.settings import Settings
+from harness.errors import SystemFailure
+from harness.probe.hooks import verify_hooks
+
+
+def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int) -> Engine:
+    """The engine, warm: its first requests have been answered, so that the window sees none of its compiling.
+
+    Raises:
+        SystemFailure: the installed library is not what the engine relies on.
+    """
+    if settings.engine == "vllm":
+        from adapters.reference import engine_vllm
+
+        _check(engine_vllm.HOOKS)
+        return engine_vllm.VllmEngine(settings, longest_prompt, eos)
+    from adapters.reference import engine_transformers
+
+    _check(engine_transformers.HOOKS)
+    return engine_transformers.TransformersEngine(settings, model, longest_prompt, eos)
+
+
+def hook_drift() -> list[str]:
+    """One message for each place where an installed library no longer is what an engine holds on to."""
+    from adapters.reference import engine_transformers
+
+    messages = verify_hooks(engine_transformers.HOOKS)
+    if importlib.util.find_spec("vllm") is not None:
+        from adapters.reference import engine_vllm
+
+        messages += verify_hooks(engine_vllm.HOOKS)
+    return messages
+
+
+def _check(hooks: Any) -> None:
+    if messages := verify_hooks(hooks):
+        raise SystemFailure("; ".join(messages))
