@@ -50,7 +50,7 @@ def test_no_hook_has_drifted(adapter: str) -> None:
 
 
 def test_a_hang_is_a_row(adapter: str, tmp_path: Path) -> None:
-    run = run_small(adapter, tmp_path, "profile.time_limit_s=0.5")
+    run = run_small(adapter, tmp_path, "profile.time_limit_s=0.05")
     assert (run.row["status"], run.row["cause"]) == ("failed", "system")
     assert "hung" in run.row["reason"]
 
@@ -59,7 +59,7 @@ def test_a_crash_is_a_row_and_what_was_flushed_is_readable(adapter: str, tmp_pat
     run = run_small(adapter, tmp_path, "profile.memory_limit_gb=0.001")
     assert (run.row["status"], run.row["cause"]) == ("failed", "system")
     assert "out of memory" in run.row["reason"]
-    assert run.ledger.torn
+    assert run.ledger.table("manifest").num_rows >= 1
 
 
 @pytest.mark.parametrize("words", [["track=fixed_length"], ["task.minibatches=2", "task.inner_epochs=2"]])

@@ -1,0 +1,43 @@
+"""The harness side of the fake adapter."""
+
+from pathlib import Path
+from typing import Any
+
+from adapters.fake.truth import Truth
+from harness.errors import UserError
+from harness.execute.adapter import Fidelity, Launch
+from harness.execute.cell import Cell
+
+MODES = ("ok", "crash", "hang", "oom", "slow")
+
+
+class FakeDriver:
+    """Renders one command; everything it is told it does exactly."""
+
+    def render(self, cell: Cell) -> Launch:
+        """The command of a cell.
+
+        Raises:
+            UserError: the mode is none of `MODES`.
+        """
+        mode = cell.adapter_options["mode"]
+        if mode not in MODES:
+            raise UserError(f"adapter.mode={mode}: it has to be one of {', '.join(MODES)}")
+        return Launch(["python", "-m", "adapters.fake.inside"])
+
+    def skip(self, cell: Cell) -> str | None:
+        """It runs in one layout."""
+        layout = cell.layout["name"]
+        return None if layout == "colocated_sync" else f"the fake loop has no layout {layout}"
+
+    def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
+        """Every setting, as it was told."""
+        return [Fidelity(key, value, settings_in_force[key], "exact") for key, value in cell.task.items()]
+
+    def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
+        """One figure of its own: the stage times that it was told."""
+        truth = Truth.of(Cell.read(cell_dir).adapter_options)
+        return [(None, "step_ms", sum(truth.stage_ms.values()))]
+
+
+driver = FakeDriver()
