@@ -1,0 +1,1 @@
+"""Repeats to rows: median, interval, smallest detectable change, paired ratio to the reference. Ranks nothing."""
