@@ -1,11 +1,13 @@
 """One line of a comparison: a figure of one adapter in one layout on one track, over its repeats."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.measure.values import Direction, json_number
 
 State = Literal["measured", "not measured", "absent stage", "not comparable", "failed", "not run"]
+
+JSON_KEYS = tuple("adapter layout track measure value unit direction n low high state reason evidence".split())
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,12 @@ class Row:
     detectable: float | None = None
     repeats: tuple[float | None, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """Tag and variant in one word, e.g. `stage_p50[decode]`."""
+        return f"{self.measure}[{self.variant}]" if self.variant else self.measure
+
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; infinite numbers are strings."""
-        numbers = ("value", "low", "high", "ratio", "ratio_low", "ratio_high", "detectable")
-        fixed = {name: json_number(getattr(self, name)) for name in numbers}
-        return asdict(self) | fixed | {"repeats": [json_number(value) for value in self.repeats]}
+        """The row of `rlaxes report --json`: the keys of `JSON_KEYS`; `measure` has the variant, infinities are strings."""
+        row = {key: getattr(self, key) for key in JSON_KEYS} | {"measure": self.name}
+        return row | {key: json_number(getattr(self, key)) for key in ("value", "low", "high")}

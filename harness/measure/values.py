@@ -42,7 +42,7 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Tag and variant in one word, e.g. `stage_seconds_p50[decode]`."""
+        """Tag and variant in one word, e.g. `stage_p50[decode]`."""
         return f"{self.tag}[{self.variant}]" if self.variant else self.tag
 
     def as_dict(self) -> dict[str, Any]:
