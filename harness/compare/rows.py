@@ -7,7 +7,9 @@ from harness.measure.values import Direction, json_number
 
 State = Literal["measured", "not measured", "absent stage", "not comparable", "failed", "not run"]
 
-JSON_KEYS = tuple("adapter layout track measure value unit direction n low high state reason evidence".split())
+_WHAT = ("adapter", "layout", "track", "measure")
+_NUMBERS = ("value", "unit", "direction", "n", "low", "high")
+JSON_KEYS = (*_WHAT, *_NUMBERS, "state", "reason", "evidence")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,6 @@ class Row:
         return f"{self.measure}[{self.variant}]" if self.variant else self.measure
 
     def as_dict(self) -> dict[str, Any]:
-        """The row of `rlaxes report --json`: the keys of `JSON_KEYS`; `measure` has the variant, infinities are strings."""
+        """The row of `rlaxes report --json`: `JSON_KEYS`; `measure` has the variant, infinities are strings."""
         row = {key: getattr(self, key) for key in JSON_KEYS} | {"measure": self.name}
         return row | {key: json_number(getattr(self, key)) for key in ("value", "low", "high")}
