@@ -4,43 +4,50 @@ A virtual environment cannot be moved, so it is made where it stays; a marker wr
 a folder without the marker is removed and made anew.
 """
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from uv import find_uv_bin
-
-from harness.errors import PrerequisiteError, UserError
+from harness.errors import UserError
 from harness.execute.pip_settings import find_links_wheels, uv_environment
+from harness.execute.requirement_lock import lock_hash, pins
+from harness.execute.uv_process import Say, UvFailed, run_uv
 
 COMPLETE = ".rlaxes-complete.json"
-PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[^\s;\\]+)", re.MULTILINE)
-Say = Callable[[str], None]
+LOCK_COPY = "rlaxes-lock.txt"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A whole environment: its interpreter, its name (adapter, profile, hash), its lock's SHA-256, its folder."""
+    """A whole environment. `name` is adapter, profile and the first 12 digits of a hash over lock and Python version;
+    `lock_hash` the SHA-256 of its lock; `size_bytes` what it takes on the disk, files shared with uv's cache included."""
 
     name: str
     python: Path
     lock_hash: str
     path: Path
+    python_version: str
+    packages: int
+    size_bytes: int
+
+    @property
+    def lock(self) -> Path:
+        """Its own copy of the lock it was made from."""
+        return self.path / LOCK_COPY
 
 
 def cache_folder() -> Path:
     """`RLAXES_CACHE`, or rlaxes' folder in the user's cache."""
     if own := os.environ.get("RLAXES_CACHE"):
-        return Path(own)
+        return Path(own).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "rlaxes"
 
@@ -50,21 +57,19 @@ def environments_folder() -> Path:
     return cache_folder() / "env"
 
 
-def lock_hash(lock: Path) -> str:
-    """The SHA-256 of a lock.
+def environment_name(adapter: str, lock: Path, python: str) -> str:
+    """Adapter, profile, and the first 12 digits of the hash over lock and Python version.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no such lock.
     """
-    if not lock.exists():
-        raise UserError(f"there is no lock {lock}: compile it with `make locks`")
-    return hashlib.sha256(lock.read_bytes()).hexdigest()
-
-
-def environment_name(adapter: str, lock: Path, python: str) -> str:
-    """Adapter, profile, and the first 12 digits of the hash over lock and Python version."""
     digest = hashlib.sha256(f"{lock_hash(lock)} {python}".encode()).hexdigest()
     return f"{adapter}-{lock.stem}-{digest[:12]}"
+
+
+def find_environment(adapter: str, lock: Path, python: str) -> Environment | None:
+    """The environment of a lock, if it is there and whole."""
+    return _read(environments_folder() / environment_name(adapter, lock, python))
 
 
 def ensure_environment(adapter: str, lock: Path, python: str, say: Say) -> Environment:
@@ -80,142 +85,114 @@ def ensure_environment(adapter: str, lock: Path, python: str, say: Say) -> Envir
         UserError: there is no such lock.
         PrerequisiteError: no such Python, no network, a wrong hash, or a full disk; the message says which.
     """
-    name = environment_name(adapter, lock, python)
-    path = environments_folder() / name
-    environment = Environment(name, path / "bin" / "python", lock_hash(lock), path)
-    if (path / COMPLETE).exists():
-        return environment
-    with _exclusive(path, say):
-        if not (path / COMPLETE).exists():
-            _make(environment, lock, python, say)
-    return environment
+    path = environments_folder() / environment_name(adapter, lock, python)
+    if found := _read(path):
+        return found
+    with _exclusive(path, say) as held:
+        return _read(path) or _make(path, lock, python, say, held)
+
+
+def _read(path: Path) -> Environment | None:
+    """What the marker says; None where there is none, or where the Python that the environment stands on is gone."""
+    try:
+        content: dict[str, Any] = json.loads((path / COMPLETE).read_text(encoding="utf-8"))
+        environment = Environment(path.name, path / "bin" / "python", path=path, **content)
+    except (OSError, ValueError, TypeError):
+        return None
+    return environment if environment.python.exists() and environment.lock.exists() else None
 
 
 @contextmanager
-def _exclusive(path: Path, say: Say) -> Iterator[None]:
-    """Let one process make an environment while others wait for it."""
+def _exclusive(path: Path, say: Say) -> Iterator[int]:
+    """Let one process make or remove an environment while others wait; yields the descriptor that holds the lock.
+
+    The lock file is never removed: a process that waits for it would hold one that the next process cannot see.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(path.name + ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            say(f"waiting for another rlaxes to finish the environment {path.name}")
+            say(f"waiting for another rlaxes that is at work on the environment {path.name}")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()
 
 
-def _make(environment: Environment, lock: Path, python: str, say: Say) -> None:
-    path = environment.path
+def _make(path: Path, lock: Path, python: str, say: Say, held: int) -> Environment:
     if path.exists():
-        say(f"removing the half-made environment {environment.name}")
+        say(f"removing the half-made environment {path.name}")
         shutil.rmtree(path)
-    say(f"making the environment {environment.name} with Python {python}")
-    _uv(["venv", "--quiet", "--python", python, str(path)], say)
-    say(
-        f"installing {len(PINNED.findall(lock.read_text(encoding='utf-8')))} packages from {lock.name} (by their hashes)"
-    )
-    target = ["--python", str(environment.python)]
-    _uv(["pip", "sync", "--require-hashes", *target, *torch_backend(lock), str(lock)], say)
-    content = {"lock_hash": environment.lock_hash, "lock": lock.name, "python": python}
+    text = lock.read_text(encoding="utf-8")
+    say(f"making the environment {path.name} with Python {python}")
+    # uv inherits the lock: killed with this process or not, nobody else touches the folder while it writes there.
+    run_uv(["venv", "--python", _interpreter(python), str(path)], say, path.parent, inherited=[held])
+    (path / LOCK_COPY).write_text(text, encoding="utf-8")
+    interpreter = path / "bin" / "python"
+    say(f"installing the {len(pins(text))} packages of {lock.parent.parent.name}/{lock.name} (checked by hash)")
+    arguments = ["--require-hashes", *torch_backend(text, lock.stem, python), "--python", str(interpreter)]
+    _install([*arguments, str(path / LOCK_COPY)], say, path.parent, held)
+    made = Environment(path.name, interpreter, lock_hash(lock), path, python, len(pins(text)), _size(path))
+    content = {key: value for key, value in asdict(made).items() if key not in {"name", "python", "path"}}
     (path / COMPLETE).write_text(json.dumps(content), encoding="utf-8")
+    say(f"environment {path.name} is ready, {made.size_bytes / 2**30:.1f} GiB")
+    return made
 
 
-def torch_backend(lock: Path) -> list[str]:
+def _interpreter(python: str) -> str:
+    """This interpreter where it has the version (uv's own search may meet broken ones); else uv finds or fetches it."""
+    mine = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return str(getattr(sys, "_base_executable", sys.executable)) if mine == python else python
+
+
+def _install(arguments: list[str], say: Say, folder: Path, held: int) -> None:
+    """Install by the lock; where no index answers, from uv's own cache, if all of it lies there."""
+    try:
+        run_uv(["pip", "sync", *arguments], say, folder, inherited=[held])
+    except UvFailed as error:
+        if not error.network:
+            raise
+        say("no package index answers: trying what was downloaded before")
+        try:
+            run_uv(["pip", "sync", "--offline", *arguments], say, folder, inherited=[held])
+        except UvFailed:
+            raise error from None
+
+
+def torch_backend(lock_text: str, profile: str, python: str) -> list[str]:
     """Let uv take PyTorch's CPU build from where PyTorch publishes it, unless pip is already set up with one.
 
-    PyPI's own torch is a CUDA build whose libraries a CPU lock does not list.
+    PyPI's own torch for Linux is a CUDA build whose libraries the lock of a CPU profile does not list.
     """
-    pins = dict(PINNED.findall(lock.read_text(encoding="utf-8")))
-    if "torch" not in pins or not lock.stem.startswith("cpu"):
+    version = pins(lock_text).get("torch")
+    if version is None or not profile.startswith("cpu"):
         return []
-    wheels = find_links_wheels(uv_environment(), f"torch-{pins['torch'].split('+')[0]}+cpu-*.whl")
+    tag = "cp" + python.replace(".", "")
+    wheels = find_links_wheels(uv_environment(), f"torch-{version.split('+')[0]}+cpu-{tag}-*.whl")
     return [] if wheels else ["--torch-backend", "cpu"]
 
 
-def _uv(words: list[str], say: Say) -> None:
-    argv = [find_uv_bin(), *words]
-    try:
-        process = subprocess.Popen(
-            argv, env=uv_environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
-    except OSError as error:
-        raise PrerequisiteError(f"uv cannot be started: {error}") from error
-    lines = []
-    for line in process.stderr or ():
-        lines.append(line.strip())
-        if re.match(r"(Resolved|Prepared|Installed|Downloaded|Building|Built)\b", lines[-1]):
-            say(f"  {lines[-1]}")
-    if process.wait():
-        raise PrerequisiteError(explain_uv(words[:2], " ".join(line for line in lines if line)))
-
-
-def explain_uv(command: list[str], message: str) -> str:
-    """uv's failure as one line that says how to mend it."""
-    short = message[-400:]
-    if "No space left" in message or f"os error {errno.ENOSPC}" in message:
-        return (
-            f"the disk that holds {cache_folder()} is full: free some, or set RLAXES_CACHE to another folder ({short})"
-        )
-    if re.search(r"hash mismatch|Hash mismatch|do not match", message):
-        return f"a package does not have the hash that the lock names; nothing was installed: {short}"
-    if re.search(
-        r"error sending request|dns error|Failed to fetch|Could not connect|Connection refused|timed out", message
-    ):
-        return f"no package index answers: set up the network or pip's index-url/find-links, then run the same again ({short})"
-    if "No interpreter found" in message or "No download found" in message:
-        return f"there is no such Python here, and uv could not fetch it: install it, then run the same again ({short})"
-    return f"uv {' '.join(command)} failed: {short}"
+def _size(path: Path) -> int:
+    """Bytes that the files of a folder take on the disk."""
+    files = (entry.lstat() for entry in path.rglob("*") if not entry.is_dir())
+    return sum(stat.st_blocks * 512 for stat in files)
 
 
 def list_environments() -> list[Environment]:
     """Every whole environment in the cache, by name."""
-    found = []
-    for marker in sorted(environments_folder().glob(f"*/{COMPLETE}")):
-        content = json.loads(marker.read_text(encoding="utf-8"))
-        path = marker.parent
-        found.append(Environment(path.name, path / "bin" / "python", content["lock_hash"], path))
-    return found
+    found = (_read(marker.parent) for marker in sorted(environments_folder().glob(f"*/{COMPLETE}")))
+    return [environment for environment in found if environment]
 
 
-def remove_environment(name: str) -> None:
-    """Remove an environment, whole or half-made.
+def remove_environment(name: str, say: Say = lambda line: None) -> None:
+    """Remove an environment, whole or half-made; waits for a process that is at work on it.
 
     Raises:
         UserError: there is none of that name.
     """
-    path = environments_folder() / name
-    if path.parent != environments_folder() or not path.is_dir():
-        known = ", ".join(environment.name for environment in list_environments()) or "none"
-        raise UserError(f"no environment {name}; there are: {known}")
-    (path / COMPLETE).unlink(missing_ok=True)
-    shutil.rmtree(path)
-    path.with_name(path.name + ".lock").unlink(missing_ok=True)
-
-
-INSTALLED = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
-
-
-def canonical(name: str) -> str:
-    """A distribution's name as PyPI compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def diff_environment(environment: Environment, lock: Path) -> list[str]:
-    """What an environment has otherwise than its lock says, one line a package; empty where they agree."""
-    done = subprocess.run(
-        [str(environment.python), "-c", INSTALLED], capture_output=True, text=True, check=False, cwd=environment.path
-    )
-    if done.returncode:
-        return [f"its Python does not run: {done.stderr.strip().splitlines()[-1:]}"]
-    installed = {canonical(name): version for name, version in json.loads(done.stdout).items()}
-    pinned = {canonical(name): version for name, version in PINNED.findall(lock.read_text(encoding="utf-8"))}
-    lines = []
-    for name in sorted(installed.keys() | pinned.keys()):
-        found, wanted = installed.get(name), pinned.get(name)
-        if found is None:
-            lines.append(f"{name} {wanted} is missing")
-        elif wanted is None:
-            lines.append(f"{name} {found} is not in the lock")
-        elif found.split("+")[0] != wanted.split("+")[0]:
-            lines.append(f"{name} is {found} where the lock says {wanted}")
-    return lines
+    folder = environments_folder()
+    present = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    if name not in present:
+        raise UserError(f"no environment {name}; there are: {', '.join(present) or 'none'}")
+    with _exclusive(folder / name, say):
+        (folder / name / COMPLETE).unlink(missing_ok=True)
+        shutil.rmtree(folder / name)

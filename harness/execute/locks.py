@@ -1,27 +1,30 @@
 """Compiles the hashed locks from the extras of pyproject.toml: `python -m harness.execute.locks` (that is `make locks`).
 
-A lock names no index and no folder. Torch is written without its build tag, with the hashes of PyPI's own files and of
-the CPU build found where pip looks, so that either satisfies it.
+A lock names no index and no folder. In the lock of a CPU profile torch is the CPU build on Linux, with the hash of the
+file found where pip looks (or where uv's `--torch-backend cpu` does), and PyPI's own elsewhere.
 """
 
+import hashlib
+import json
 import re
-import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from uv import find_uv_bin
-
-from harness.errors import PrerequisiteError
-from harness.execute.adapter import find_adapters
-from harness.execute.pip_settings import uv_environment
+from harness.execute.adapter import Adapter, find_adapters
+from harness.execute.environments import torch_backend
+from harness.execute.requirement_lock import canonical
+from harness.execute.uv_process import run_uv
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT_FILE = ROOT / "pyproject.toml"
 HARNESS_LOCK = ROOT / "locks" / "harness.txt"
 HASH = re.compile(r"sha256:[0-9a-f]{64}")
-QUIET = ("--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--generate-hashes", "--quiet")
+CPU_TORCH = re.compile(r"^torch==(?P<version>[\w.]+)\+cpu(?P<rest> \\\n(?:    --hash=[^\n]*\n?)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,19 +37,49 @@ class LockJob:
     left_out: tuple[str, ...] = ()
     universal: bool = False
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all that decides what the lock has to hold."""
+        inputs = [sorted(self.requirements), self.python, sorted(self.left_out), self.universal]
+        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether torch has to be a CPU build here."""
+        return self.target.stem.startswith("cpu")
+
+
+def read_project() -> dict[str, Any]:
+    """The content of this checkout's pyproject.toml."""
+    return tomllib.loads(PROJECT_FILE.read_text(encoding="utf-8"))
+
+
+def harness_job(content: dict[str, Any]) -> LockJob:
+    """The harness's own lock: what it needs to run, to be tested and to be installed; valid for every Python it runs on."""
+    project = content["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["dev"], *content["build-system"]["requires"]]
+    return LockJob(tuple(needed), HARNESS_LOCK, project["requires-python"].strip(">="), universal=True)
+
+
+def adapter_job(adapter: Adapter, profile: str, content: dict[str, Any]) -> LockJob | None:
+    """The lock of an adapter's profile; None where the adapter has none, or is not of this checkout."""
+    spec = adapter.spec["profiles"][profile]
+    if not spec.get("lock") or not adapter.folder.is_relative_to(ROOT):
+        return None
+    left_out = tuple(content["tool"]["rlaxes"]["left-out"].get(spec["extra"], ()))
+    wanted = tuple(content["project"]["optional-dependencies"][spec["extra"]])
+    return LockJob(wanted, adapter.folder / spec["lock"], adapter.spec["python"], left_out)
+
 
 def lock_jobs() -> list[LockJob]:
     """The harness's own lock, and one for each profile of each adapter of this repository."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    jobs = [LockJob((*project["dependencies"], *extras["dev"]), HARNESS_LOCK, "3.11", universal=True)]
+    content = read_project()
+    jobs = {HARNESS_LOCK: harness_job(content)}
     for adapter in find_adapters().values():
-        for profile in adapter.spec["profiles"].values():
-            if profile.get("lock") and adapter.folder.is_relative_to(ROOT / "adapters"):
-                left_out = tuple(profile.get("left_out", ()))
-                wanted = tuple(extras[profile["extra"]])
-                jobs.append(LockJob(wanted, adapter.folder / profile["lock"], adapter.spec["python"], left_out))
-    return list({job.target: job for job in jobs}.values())
+        for profile in adapter.spec["profiles"]:
+            if job := adapter_job(adapter, profile, content):
+                jobs[job.target] = job
+    return list(jobs.values())
 
 
 def compile_lock(job: LockJob) -> str:
@@ -55,49 +88,72 @@ def compile_lock(job: LockJob) -> str:
     Raises:
         PrerequisiteError: the requirements cannot be resolved, or no index answers.
     """
-    options = [word for name in job.left_out for word in ("--no-emit-package", name)]
-    if job.universal:
-        options.append("--universal")
-    text = _uv_compile(job.requirements, job.python, options)
-    return text if any("vllm" in word for word in job.requirements) else _open_torch(text, job.python)
+    backend = torch_backend("\n".join(job.requirements), job.target.stem, job.python)
+    # A partial mirror lists fewer files, and a lock needs the hashes of all; a folder of CPU wheels is for CPU locks.
+    hidden = ["UV_EXTRA_INDEX_URL"] if job.on_cpu else ["UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"]
+    text = _resolve(job.requirements, job, [*backend, *(["--universal"] if job.universal else [])], hidden)
+    if job.on_cpu and not any("+cpu" in word for word in job.requirements):
+        text = split_torch(text, _public_torch(text, job))
+    head = f"# Compiled by `make locks` from pyproject.toml, for Python {job.python}; do not edit.\n"
+    return f"{head}# inputs sha256: {job.digest}\n{text}"
 
 
-def _uv_compile(requirements: Sequence[str], python: str, options: Sequence[str], *, find_links: bool = True) -> str:
-    env = uv_environment()
-    env.pop("UV_EXTRA_INDEX_URL", None)  # a partial mirror lists fewer files, and a lock needs the hashes of all
-    if not find_links:
-        env.pop("UV_FIND_LINKS", None)
-    argv = [find_uv_bin(), "pip", "compile", "-", "--python-version", python, *QUIET, *options]
-    done = subprocess.run(argv, input="\n".join(requirements), env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise PrerequisiteError(f"uv could not resolve {', '.join(requirements)}: {' '.join(done.stderr.split())}")
-    return done.stdout
+def _resolve(requirements: Sequence[str], job: LockJob, options: Sequence[str], without: Sequence[str]) -> str:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "wanted.in").write_text("\n".join(requirements), encoding="utf-8")
+        (folder / "left_out.in").write_text("\n".join(job.left_out), encoding="utf-8")
+        quiet = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"]
+        words = ["wanted.in", "--excludes", "left_out.in", "--output-file", "lock.txt"]
+        command = ["pip", "compile", *words, "--python-version", job.python, *quiet, *options]
+        run_uv(command, _mute, folder, without=without)
+        return (folder / "lock.txt").read_text(encoding="utf-8")
 
 
-def _open_torch(text: str, python: str) -> str:
-    """Write `torch==X+cpu` as `torch==X`, with the hashes of PyPI's files beside that of the CPU build."""
-    entry = re.search(r"^torch==(?P<version>[\w.]+)\+cpu(?P<rest>(?:.*\\\n)(?:    --hash.*\n)+)", text, re.MULTILINE)
+def _mute(line: str) -> None:
+    """Progress of a resolution is not worth a line."""
+
+
+def _public_torch(text: str, job: LockJob) -> str:
+    """The lock of the torch that is not a CPU build, in the version that `text` has as one; empty where it has none."""
+    entry = CPU_TORCH.search(text)
+    hidden = ["UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"]
+    return _resolve([f"torch=={entry['version']}"], job, ["--no-deps"], hidden) if entry else ""
+
+
+def split_torch(text: str, public: str) -> str:
+    """Write `torch==X+cpu` for Linux alone, and `torch==X`, the public files, for the systems whose public files are
+    CPU builds. uv checks a hash only against the very version that the lock writes, so one line cannot serve both.
+
+    Args:
+        text: a lock; unchanged where it has no CPU build of torch.
+        public: a lock that names the public files of the same version.
+    """
+    entry = CPU_TORCH.search(text)
     if entry is None:
         return text
-    pinned = f"torch=={entry['version']}"
-    public = _uv_compile([pinned], python, ["--no-deps"], find_links=False)
-    hashes = sorted({*HASH.findall(entry["rest"]), *HASH.findall(public)})
-    line = " \\\n".join([pinned, *(f"    --hash={value}" for value in hashes)])
-    return text.replace(entry[0], line + "\n")
+    version = entry["version"]
+    built = [f"torch=={version}+cpu ; sys_platform == 'linux'", *_hash_lines(entry["rest"])]
+    published = [f"torch=={version} ; sys_platform != 'linux'", *_hash_lines(public)]
+    return text.replace(entry[0], "".join(" \\\n".join(lines) + "\n" for lines in (published, built)))
+
+
+def _hash_lines(text: str) -> list[str]:
+    return [f"    --hash={value}" for value in sorted(set(HASH.findall(text)))]
 
 
 def main() -> None:
-    """Compile every lock and say which changed."""
+    """Compile every lock, or those named on the command line, and say which changed."""
     wanted = sys.argv[1:]
     for job in lock_jobs():
         name = str(job.target.relative_to(ROOT))
         if wanted and name not in wanted:
             continue
+        before = job.target.read_text(encoding="utf-8") if job.target.exists() else None
         text = compile_lock(job)
-        changed = not job.target.exists() or job.target.read_text(encoding="utf-8") != text
         job.target.parent.mkdir(parents=True, exist_ok=True)
         job.target.write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{name}: {'changed' if changed else 'unchanged'}\n")
+        sys.stdout.write(f"{name}: {'unchanged' if text == before else 'changed'}\n")
 
 
 if __name__ == "__main__":
