@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import importlib.util
+import json
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -93,7 +94,8 @@ def _package_folder(package: str) -> Path:
 
 
 def _read(package: str, folder: Path) -> Adapter:
-    spec = yaml.safe_load((folder / "adapter.yaml").read_text(encoding="utf-8"))
+    content = yaml.safe_load((folder / "adapter.yaml").read_text(encoding="utf-8"))
+    spec = json.loads(json.dumps(content, default=str))  # YAML makes dates of dates, which a manifest cannot hold
     return Adapter(spec["name"], package, folder, spec)
 
 
