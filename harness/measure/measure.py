@@ -1,7 +1,8 @@
 """What a figure is: one class, with its tag, unit, direction, definition and source."""
 
+import inspect
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from harness.measure.values import Direction, Value
 
@@ -10,22 +11,21 @@ if TYPE_CHECKING:
 
 TOPICS = ("throughput", "stages", "lag and ratios", "mismatch", "memory", "cost", "work done", "integrity")
 
-REGISTERED: "list[type[Measure]]" = []
-"""Every class with a tag of its own, in the order of its definition; `harness.measure.api.catalogue` sorts it."""
 
-
-class NotMeasured(Exception):  # noqa: N818 - an outcome with a reason, not an error
-    """Raised by a figure that this ledger cannot give; the message is the reason in the report."""
+class UnmeasuredError(Exception):
+    """This ledger cannot give a figure; the message is the reason that the report prints."""
 
 
 class Measure(ABC):
-    """One figure of a cell, or one family of them (a stage, a phase, a bucket each).
+    """One figure of a cell, or one family of them. Its docstring is its definition, as the report prints it.
 
     Attributes:
         tag: its name in rows and on the command line.
-        title, definition: what a reader is told; one or two plain sentences.
-        source: the step of the module, or the section of MEASURES.md.
-        evidence: the ledger tables and columns that it is computed from.
+        direction: which way is better; `none` where it describes and does not judge.
+        topic: one of `TOPICS`: where it stands in a report.
+        source: the step of the module that defines it.
+        needs: the ledger's columns that it is computed from.
+        variants: what the members of a family are, where it is one.
     """
 
     tag: ClassVar[str]
@@ -33,46 +33,63 @@ class Measure(ABC):
     unit: ClassVar[str]
     direction: ClassVar[Direction]
     topic: ClassVar[str]
-    definition: ClassVar[str]
     source: ClassVar[str]
-    evidence: ClassVar[str]
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Register every class that has a tag of its own."""
-        super().__init_subclass__(**kwargs)
-        if "tag" in cls.__dict__:
-            REGISTERED.append(cls)
-
-    def compute(self, view: "CellView") -> list[Value]:
-        """The values of this figure in a cell; where the ledger cannot give it, one null value with the reason."""
-        try:
-            return self.figures(view)
-        except NotMeasured as why:
-            return [self.nothing(str(why))]
+    needs: ClassVar[tuple[str, ...]]
+    variants: ClassVar[str | None] = None
+    definition: ClassVar[str]
 
     @abstractmethod
-    def figures(self, view: "CellView") -> list[Value]:
-        """The values.
+    def compute(self, view: "CellView") -> Value | list[Value]:
+        """Its value, or one of each member.
 
         Raises:
-            NotMeasured: with the reason, where the ledger cannot give them.
+            UnmeasuredError: with the reason, where the ledger cannot give it.
         """
+
+    def values(self, view: "CellView") -> list[Value]:
+        """Like `compute`, always a list, and a null value with the reason where the ledger cannot give it."""
+        try:
+            found = self.compute(view)
+        except UnmeasuredError as why:
+            return [self.none(str(why))]
+        return found if isinstance(found, list) else [found]
+
+    @property
+    def evidence(self) -> str:
+        """The ledger's columns behind it, in one line."""
+        return ", ".join(self.needs)
 
     def value(self, value: float, n: int, **fields: Any) -> Value:
-        """A value of this figure that rests on `n` items."""
-        return Value(self.tag, float(value), self.unit, fields.pop("evidence", self.evidence), int(n), **fields)
+        """A value that rests on `n` items."""
+        return Value(self.tag, float(value), **{"unit": self.unit, "evidence": self.evidence} | fields, n=int(n))
 
-    def nothing(self, reason: str, **fields: Any) -> Value:
+    def ratio(self, numerator: float, denominator: float, n: int, **fields: Any) -> Value:
+        """A rate or a share, with both of its counts; no value where there is nothing to divide by."""
+        if denominator == 0:
+            fields.setdefault("reason", f"there is nothing to divide by in the window ({self.evidence})")
+            return self.none(**fields)
+        counts = {"numerator": float(numerator), "denominator": float(denominator)}
+        return self.value(numerator / denominator, n, **counts | fields)
+
+    def none(self, reason: str, **fields: Any) -> Value:
         """No value, and why."""
-        return Value(self.tag, None, self.unit, fields.pop("evidence", self.evidence), 0, reason=reason, **fields)
+        return Value(self.tag, None, **{"unit": self.unit, "evidence": self.evidence} | fields, n=0, reason=reason)
 
-    def share(self, part: float, whole: float, **fields: Any) -> Value:
-        """`part / whole` with both counts beside it, resting on `whole` items.
 
-        Raises:
-            NotMeasured: there is nothing to take a share of.
-        """
-        if not whole:
-            raise NotMeasured(f"there is nothing to take a share of: {self.evidence}")
-        n = int(fields.pop("n", whole))
-        return self.value(part / whole, n, numerator=float(part), denominator=float(whole), **fields)
+REGISTERED: dict[str, type[Measure]] = {}
+"""By tag, in the order of definition; `harness.measure.api.catalogue` sorts them."""
+
+Kind = TypeVar("Kind", bound=type[Measure])
+
+
+def figure(cls: Kind) -> Kind:
+    """Register a measure under its tag.
+
+    Raises:
+        ValueError: the tag is taken, it has no topic of `TOPICS`, or no docstring to define it.
+    """
+    if cls.tag in REGISTERED or cls.topic not in TOPICS or not cls.__doc__:
+        raise ValueError(f"measure {cls.tag}: its tag is taken, it has no topic, or no definition")
+    cls.definition = inspect.cleandoc(cls.__doc__).replace("\n", " ")
+    REGISTERED[cls.tag] = cls
+    return cls

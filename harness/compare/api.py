@@ -1,0 +1,117 @@
+"""Cells to rows: the medians of repeats, side by side in the order of their names. Nothing here ranks."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.compare.lengths import GUARDED_TOPICS, length_breach
+from harness.compare.results import CellResult, GroupKey, groups_of
+from harness.compare.rows import Row, State
+from harness.compare.statistics import detectable_change, median_interval, middle, paired_ratio
+from harness.measure.api import catalogue
+from harness.measure.measure import Measure
+from harness.measure.values import Value
+
+
+def compare_rows(cells: Sequence[CellResult], reference: str = "reference") -> list[Row]:
+    """One row for each figure of each adapter, layout and track.
+
+    Rows stand in the order of track, measure (as in the catalogue), adapter, layout. Every group has a row for every
+    figure that any group of its track has; where it has no value, the row says why.
+
+    Args:
+        reference: the adapter whose completion lengths and values the others are held against.
+    """
+    groups = groups_of(cells)
+    known = {kind.tag: kind for kind in catalogue()}
+    rows = []
+    for track in sorted({track for _, _, track in groups}):
+        in_track = {key: group for key, group in groups.items() if key[2] == track}
+        breaches = {key: length_breach(in_track, key, reference) for key in in_track}
+        for example in _figures(cells, track, list(known)):
+            kind = known[example.tag]
+            found = {key: _row(key, group, example, kind) for key, group in in_track.items()}
+            found = {key: _guarded(row, kind, breaches[key]) for key, row in found.items()}
+            rows += [_beside_reference(row, found.get((reference, *key[1:]))) for key, row in found.items()]
+    return rows
+
+
+def _figures(cells: Sequence[CellResult], track: str, order: list[str]) -> list[Value]:
+    """One value of each tag and variant that occurs in a track, in the order of the catalogue."""
+    examples = {value.name: value for cell in cells if cell.track == track for value in reversed(cell.values)}
+    occurring = [*{value.name: None for cell in cells if cell.track == track for value in cell.values}]
+    return sorted((examples[name] for name in occurring), key=lambda value: order.index(value.tag))
+
+
+def _row(key: GroupKey, group: Sequence[CellResult], example: Value, kind: type[Measure]) -> Row:
+    adapter, layout, track = key
+    found = [cell.find(example.name) for cell in group]
+    repeats = tuple(value.value if value is not None else None for value in found)
+    numbers = [number for number in repeats if number is not None]
+    state, reason = _state(group, found, example.tag)
+    interval = median_interval(numbers)
+    low, high = interval if interval and state == "measured" else (None, None)
+    return Row(
+        adapter=adapter,
+        layout=layout,
+        track=track,
+        measure=example.tag,
+        variant=example.variant,
+        value=middle(numbers) if numbers else None,
+        unit=example.unit,
+        direction=kind.direction,
+        n=len(numbers),
+        low=low,
+        high=high,
+        state=state,
+        reason=reason,
+        evidence=next((value.evidence for value in found if value is not None), example.evidence),
+        detectable=detectable_change(numbers),
+        repeats=repeats,
+    )
+
+
+def _state(group: Sequence[CellResult], found: Sequence[Value | None], tag: str) -> tuple[State, str | None]:
+    """The state of a row and what to say beside it."""
+    values = [value for value in found if value is not None]
+    remarks = [f"repeat {cell.repeat}: {_why_no_value(cell)}" for cell in group if not cell.values]
+    remarks += [value.reason for value in values if value.reason]
+    said = "; ".join(dict.fromkeys(remarks)) or None
+    if any(value.value is not None for value in values):
+        return "measured", said
+    if values:
+        return ("absent stage" if all(value.absent for value in values) else "not measured"), said
+    if any(cell.values for cell in group):
+        return "not measured", _why_no_variant(group, tag)
+    ended_badly = [cell for cell in group if cell.status != "not_run"]
+    return ("failed" if ended_badly else "not run"), _why_no_value((ended_badly or group)[0])
+
+
+def _why_no_value(cell: CellResult) -> str:
+    if cell.status == "not_run":
+        return cell.reason or "it was not run"
+    cause = f" ({cell.cause})" if cell.cause else ""
+    return f"{cell.status}{cause}: {cell.reason or 'no figure could be read from its ledger'}"
+
+
+def _why_no_variant(group: Sequence[CellResult], tag: str) -> str:
+    """A family of figures has other members here, or none, for a reason that its first member carries."""
+    family = [value for cell in group for value in cell.values if value.tag == tag]
+    return next((value.reason for value in family if value.value is None and value.reason), "nothing of that kind here")
+
+
+def _guarded(row: Row, kind: type[Measure], breach: str | None) -> Row:
+    """A speed whose work differs keeps its value and loses its interval."""
+    if breach is None or kind.topic not in GUARDED_TOPICS or row.state != "measured":
+        return row
+    return replace(row, state="not comparable", reason=breach, low=None, high=None, detectable=None)
+
+
+def _beside_reference(row: Row, other: Row | None) -> Row:
+    """Add the ratio to the reference, where both were measured and may be held together."""
+    if other is None or other.adapter == row.adapter or {row.state, other.state} != {"measured"}:
+        return row
+    ratio = paired_ratio(row.repeats, other.repeats)
+    if ratio is None or not math.isfinite(ratio.value):
+        return row
+    return replace(row, ratio=ratio.value, ratio_low=ratio.low, ratio_high=ratio.high, pairs=ratio.pairs)

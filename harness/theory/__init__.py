@@ -1,0 +1,1 @@
+"""Closed formulas of the module: memory budget, pipeline, stragglers, effective sample size, checkpoint interval."""
