@@ -98,9 +98,12 @@ class LedgerWriter:
         self._directory, self._process, self._run_id = directory, process, run_id
         self._streams: dict[str, _Stream] = {}
         self._lock = threading.RLock()
-        self._last_flush = time.monotonic()
+        self._closing = threading.Event()
         self._published: int | None = None
         self.write("manifest", [{"key": f"process:{process}", "value": json.dumps(_identity(run_id))}])
+        # A process that hangs writes no more rows, so the flush cannot wait for the next one.
+        self._flusher = threading.Thread(target=self._flush_by_the_clock, name="ledger-flush", daemon=True)
+        self._flusher.start()
 
     def write(self, table: str, rows: Sequence[Row]) -> None:
         """Buffer rows of any table but `rollouts`, whose batches go through `accept_batch`."""
@@ -110,7 +113,8 @@ class LedgerWriter:
             self._stream(table).rows.extend(rows)
             if table == "publications":
                 self._published = max(self._published or 0, *(int(row["policy_version"]) for row in rows if row["ok"]))
-            self._flush_if_due(table)
+            if len(self._stream(table).rows) >= FLUSH_ROWS:
+                self._streams[table].flush()
 
     def accept_batch(self, rows: Sequence[Row]) -> None:
         """Write a batch of rollouts whole, or reject it whole (step 12.5.3).
@@ -144,10 +148,11 @@ class LedgerWriter:
         with self._lock:
             for stream in self._streams.values():
                 stream.flush()
-            self._last_flush = time.monotonic()
 
     def close(self) -> None:
         """Flush, write the closing note, close every stream. A closed writer refuses further rows."""
+        self._closing.set()
+        self._flusher.join()
         with self._lock:
             self.flush()
             counts = {name: {"flushes": s.flushes, "rows": s.written} for name, s in self._streams.items()}
@@ -172,11 +177,9 @@ class LedgerWriter:
             self._streams[table] = _Stream(path, table, self._process, metadata)
         return self._streams[table]
 
-    def _flush_if_due(self, table: str) -> None:
-        if time.monotonic() - self._last_flush > FLUSH_SECONDS:
+    def _flush_by_the_clock(self) -> None:
+        while not self._closing.wait(FLUSH_SECONDS):
             self.flush()
-        elif len(self._streams[table].rows) >= FLUSH_ROWS:
-            self._streams[table].flush()
 
 
 def _identity(run_id: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """One line of what is happening."""
-        self._console.print(text, markup=False, highlight=False)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def cell_started(self, number: int, cell_id: str) -> None:
         """Cell `number` (from 1) begins."""

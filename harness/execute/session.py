@@ -42,7 +42,7 @@ def run_session(choices: Sequence[Choice], console: Console) -> Path:
     try:
         resumed = sum(run.done(cell) is not None for cell in cells)
         kept = f", {resumed} of them already done" if resumed else ""
-        console.print(f"run {run.path}: {len(cells)} cells{kept}", markup=False, highlight=False)
+        console.print(f"run {run.path}: {len(cells)} cells{kept}", markup=False, highlight=False, soft_wrap=True)
         _work(run, cells, console)
     finally:
         run.release()

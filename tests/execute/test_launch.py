@@ -85,7 +85,12 @@ def test_an_orphan_is_ended_and_a_reused_pid_is_not(tmp_path: Path) -> None:
 
 def test_the_environment_is_the_frameworks_own() -> None:
     env = child_environment(Path("/imports"), Path("/cell.json"), {"A": "1"}, 2)
-    assert (env["PYTHONPATH"], env["RLAXES_CELL"], env["A"], env["OMP_NUM_THREADS"]) == ("/imports", "/cell.json", "1", "2")
+    assert (env["PYTHONPATH"], env["RLAXES_CELL"], env["A"], env["OMP_NUM_THREADS"]) == (
+        "/imports",
+        "/cell.json",
+        "1",
+        "2",
+    )
     assert "VIRTUAL_ENV" not in env
     with pytest.raises(HarnessBug, match="PYTHONPATH"):
         child_environment(Path("/imports"), Path("/cell.json"), {"PYTHONPATH": "x"}, 2)
