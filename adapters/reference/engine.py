@@ -59,8 +59,10 @@ class Generation:
 
 
 class Engine(Protocol):
-    """Generates completions under one decoding rule, a part of the behaviour policy. `publish` gives it the weights that
-    every later request is answered with."""
+    """Generates completions under one decoding rule, a part of the behaviour policy.
+
+    `publish` gives it the weights that every later request is answered with.
+    """
 
     name: str
     publication_kind: str

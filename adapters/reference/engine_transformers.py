@@ -92,7 +92,7 @@ class TransformersEngine:
         groups = [[self._completion(outputs, name, n, index) for index in range(n)] for name in names]
         return Generation(groups, clock.stop())
 
-    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:
+    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:  # noqa: ARG002 (the module holds them)
         """Nothing moves: the engine's module is the trainer's. Its cache holds no block of a finished request, because
         blocks are not shared between requests."""
         return 0

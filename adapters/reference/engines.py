@@ -19,7 +19,7 @@ def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int) -
         from adapters.reference import engine_vllm
 
         _check(engine_vllm.HOOKS)
-        return engine_vllm.VllmEngine(settings, longest_prompt, eos)
+        return engine_vllm.VllmEngine(settings, model, longest_prompt, eos)
     from adapters.reference import engine_transformers
 
     _check(engine_transformers.HOOKS)

@@ -42,12 +42,13 @@ def settings_in_force(settings: Settings, trainer: Trainer, task: dict[str, Any]
         "advantage_eps": objective.advantage_eps,
         "kl_beta": objective.kl_beta,
         "mask_truncated": objective.mask_truncated,
+        "stops_at_eos": decoding.stop_at_eos,
         "precision": str(next(trainer.model.parameters()).dtype).removeprefix("torch."),
-        "gradient_checkpointing": bool(trainer.model.is_gradient_checkpointing),
+        "gradient_checkpointing": settings.optimizer.gradient_checkpointing,
     }
 
 
-def absent_stages(settings: Settings, trainer: Trainer) -> dict[str, str]:
+def absent_stages(trainer: Trainer) -> dict[str, str]:
     """Stages that this cell does not have, and why: absent is not zero."""
     absent = {
         "queue_wait": "colocated and synchronous: the process that generated a batch trains on it at once",

@@ -89,7 +89,7 @@ def _note_start(probe: Probe, settings: Settings, parts: Parts) -> None:
     probe.note("trainer_models", facts.TRAINER_MODELS)
     probe.note("engine", parts.engine.name)
     probe.note("device_count", 1)
-    probe.note("absent_stages", facts.absent_stages(settings, trainer))
+    probe.note("absent_stages", facts.absent_stages(trainer))
     probe.flush()
 
 

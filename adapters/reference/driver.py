@@ -1,0 +1,54 @@
+"""The harness side of the reference loop; imports no framework."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from adapters.reference.fidelity import fidelity_rows
+from adapters.reference.native import native_figures
+from harness.execute.adapter import Fidelity, Launch
+from harness.execute.cell import Cell
+
+LAYOUT = "colocated_sync"
+ENGINES = ("transformers", "vllm")
+LOSSES = ("token_mean", "sequence_mean")
+STDS = ("group", "none")
+
+
+class ReferenceDriver:
+    """See `harness.execute.adapter.Driver`."""
+
+    def render(self, cell: Cell) -> Launch:
+        """One process, which reads `cell.json`."""
+        return Launch(["python", "-m", "adapters.reference.inside"], {"HF_HUB_OFFLINE": "1"})
+
+    def skip(self, cell: Cell) -> str | None:
+        """What this loop cannot do, each thing named."""
+        task, options = cell.task, cell.adapter_options
+        asked = (
+            ("layout", cell.layout["name"], (LAYOUT,)),
+            ("engine", options["engine"], ENGINES),
+            ("precision", task["precision"], ("float32",)),
+            ("lr_schedule", task["lr_schedule"], ("constant",)),
+            ("loss", task["loss"], LOSSES),
+            ("advantage_std", task["advantage_std"], STDS),
+        )
+        for name, value, known in asked:
+            if value not in known:
+                return f"the reference loop has no {name} {value}; it has {', '.join(known)}"
+        if task["advantage_std"] == "group" and task["group_size"] <= task["std_ddof"]:
+            return f"a group of {task['group_size']} has no standard deviation with std_ddof={task['std_ddof']}"
+        if task["group_size"] < 2:
+            return "a group of one has nothing to be compared with"
+        return None
+
+    def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
+        """One row for each task setting, and one for the track."""
+        return fidelity_rows(asdict(cell), settings_in_force)
+
+    def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
+        """None of its own."""
+        return native_figures(cell_dir)
+
+
+driver = ReferenceDriver()
