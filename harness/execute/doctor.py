@@ -11,18 +11,14 @@ from pathlib import Path
 
 import yaml
 
+from harness.errors import UserError
 from harness.execute.adapter import Adapter, find_adapter, find_adapters, import_folder
 from harness.execute.compose import CONF
-from harness.execute.environments import (
-    COMPLETE,
-    Environment,
-    cache_folder,
-    diff_environment,
-    environment_name,
-    environments_folder,
-    lock_hash,
-)
+from harness.execute.environment_diff import diff_environment
+from harness.execute.environments import cache_folder, environment_name, environments_folder, find_environment
+from harness.execute.locks import PROJECT_FILE, adapter_job, harness_job, read_project
 from harness.execute.machine import load, usable_cores
+from harness.execute.requirement_lock import inputs_digest
 
 LEAST_FREE_BYTES = 6 * 2**30
 HOOK_SECONDS = 180
@@ -42,7 +38,7 @@ def diagnose(adapter: str | None, profile: str) -> list[Check]:
     """Every check of the machine, and of one adapter (or of all that have the profile).
 
     Raises:
-        UserError: there is no such adapter.
+        UserError: there is no such adapter or profile.
     """
     chosen = [find_adapter(adapter)] if adapter else list(find_adapters().values())
     checks = list(_machine(profile))
@@ -54,6 +50,7 @@ def diagnose(adapter: str | None, profile: str) -> list[Check]:
 def _machine(profile: str) -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Check("python", sys.version_info >= (3, 11), version, "use Python 3.11 or newer")
+    yield from _harness_lock()
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in (("disk of the cache", folder), ("disk of the runs", Path.cwd())):
@@ -70,34 +67,74 @@ def _machine(profile: str) -> Iterator[Check]:
     yield Check("load", one_minute < cores, busy, "timings want a quiet machine: end other work first")
 
 
+def _harness_lock() -> Iterator[Check]:
+    if PROJECT_FILE.exists():
+        job = harness_job(read_project())
+        text = job.target.read_text(encoding="utf-8") if job.target.exists() else ""
+        fresh = inputs_digest(text) == job.digest
+        detail = (
+            "compiled from pyproject.toml as it is" if fresh else "pyproject.toml has changed since it was compiled"
+        )
+        yield Check("lock of the harness", fresh, detail, "make locks")
+
+
 def _threads(profile: str) -> int:
-    content = yaml.safe_load((CONF / "profile" / f"{profile}.yaml").read_text(encoding="utf-8"))
-    return int(content["threads"])
+    folder = CONF / "profile"
+    known = sorted(file.stem for file in folder.glob("*.yaml"))
+    if profile not in known:
+        raise UserError(f"no profile {profile}; there are {', '.join(known)}")
+    return int(yaml.safe_load((folder / f"{profile}.yaml").read_text(encoding="utf-8"))["threads"])
 
 
 def _adapter(adapter: Adapter, profile: str) -> Iterator[Check]:
-    if profile not in adapter.spec["profiles"]:
+    """Checks of every environment that the adapter may use under a profile: the profile's own, and its variants
+    (`cpu_vllm` is one of `cpu`)."""
+    if adapter.spec["profiles"].get(profile, {}).get("lock") is None and profile in adapter.spec["profiles"]:
+        yield _hooks(adapter, Path(sys.executable), adapter.name)
+        return
+    names = [name for name in adapter.spec["profiles"] if name == profile or name.startswith(f"{profile}_")]
+    if not names:
         yield Check(f"{adapter.name}: profile", ok=True, detail=f"has no profile {profile}: nothing to check")
+    for name in names:
+        yield from _environment(adapter, name, profile)
+
+
+def _environment(adapter: Adapter, variant: str, profile: str) -> Iterator[Check]:
+    lock = adapter.lock(variant)
+    label = adapter.name if variant == profile else f"{adapter.name} ({variant})"
+    if lock is None or not lock.exists():
+        yield Check(f"{label}: lock", ok=False, detail=f"there is no {lock}", mend="make locks")
         return
-    lock = adapter.lock(profile)
-    if lock is None:
-        yield _hooks(adapter, Path(sys.executable))
-        return
+    yield from _lock(adapter, variant, lock, label)
     python = adapter.spec["python"]
     name = environment_name(adapter.name, lock, python)
-    path = environments_folder() / name
-    made = (path / COMPLETE).exists()
-    sync = f"rlaxes env sync adapter={adapter.name} profile={profile}"
-    yield Check(f"{adapter.name}: environment", made, name if made else f"{name} is not made", sync)
-    if made:
-        environment = Environment(name, path / "bin" / "python", lock_hash(lock), path)
-        differing = diff_environment(environment, lock)
-        detail = "; ".join(differing) or "as the lock says"
-        yield Check(f"{adapter.name}: lock", not differing, detail, f"rlaxes env remove {name} && {sync}")
-        yield _hooks(adapter, environment.python)
+    environment = find_environment(adapter.name, lock, python)
+    choice = f"adapter={adapter.name} profile={profile}" + ("" if variant == profile else f" +adapter.lock={variant}")
+    sync = f"rlaxes env sync {choice}"
+    if environment is None:
+        half = "only half-made" if (environments_folder() / name).exists() else "not made"
+        yield Check(f"{label}: environment", ok=False, detail=f"{name} is {half}", mend=sync)
+        return
+    size = f"{environment.packages} packages, {environment.size_bytes / 2**30:.1f} GiB"
+    yield Check(f"{label}: environment", ok=True, detail=f"{name}, {size}")
+    differing = diff_environment(environment)
+    mend = f"rlaxes env remove {name} && {sync} (after `uv cache clean PACKAGE` for a package whose files differ)"
+    yield Check(f"{label}: packages", not differing, "; ".join(differing) or "as the lock says", mend)
+    yield _hooks(adapter, environment.python, label)
 
 
-def _hooks(adapter: Adapter, python: Path) -> Check:
+def _lock(adapter: Adapter, variant: str, lock: Path, label: str) -> Iterator[Check]:
+    """Whether a lock of this checkout was compiled from what pyproject.toml says today."""
+    job = adapter_job(adapter, variant, read_project()) if PROJECT_FILE.exists() else None
+    if job:
+        fresh = inputs_digest(lock.read_text(encoding="utf-8")) == job.digest
+        detail = (
+            "compiled from pyproject.toml as it is" if fresh else "pyproject.toml has changed since it was compiled"
+        )
+        yield Check(f"{label}: lock", fresh, detail, "make locks")
+
+
+def _hooks(adapter: Adapter, python: Path, label: str) -> Check:
     """Ask the adapter, inside its environment, whether every hook point still exists in the installed version."""
     imports = import_folder(adapter, cache_folder() / "doctor" / str(os.getpid()))
     try:
@@ -111,10 +148,10 @@ def _hooks(adapter: Adapter, python: Path) -> Check:
         )
         drift = json.loads(done.stdout.strip().splitlines()[-1])
     except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-        return Check(f"{adapter.name}: hooks", ok=False, detail=f"the check itself failed: {error}")
+        return Check(f"{label}: hooks", ok=False, detail=f"the check itself failed: {error}")
     finally:
         for link in imports.iterdir():
             link.unlink()
         imports.rmdir()
     mend = f"install the pinned version {adapter.spec['version']}, or move the adapter's hook points"
-    return Check(f"{adapter.name}: hooks", not drift, "; ".join(drift) or "all there", mend)
+    return Check(f"{label}: hooks", not drift, "; ".join(drift) or "all there", mend)

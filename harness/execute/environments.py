@@ -19,7 +19,7 @@ from typing import Any
 from harness.errors import UserError
 from harness.execute.pip_settings import find_links_wheels, uv_environment
 from harness.execute.requirement_lock import lock_hash, pins
-from harness.execute.uv_process import Say, UvFailed, run_uv
+from harness.execute.uv_process import Say, UvError, mute, run_uv
 
 COMPLETE = ".rlaxes-complete.json"
 LOCK_COPY = "rlaxes-lock.txt"
@@ -28,7 +28,7 @@ LOCK_COPY = "rlaxes-lock.txt"
 @dataclass(frozen=True)
 class Environment:
     """A whole environment. `name` is adapter, profile and the first 12 digits of a hash over lock and Python version;
-    `lock_hash` the SHA-256 of its lock; `size_bytes` what it takes on the disk, files shared with uv's cache included."""
+    `lock_hash` the SHA-256 of its lock; `size_bytes` what it takes on the disk (shared with uv's cache or not)."""
 
     name: str
     python: Path
@@ -148,13 +148,13 @@ def _install(arguments: list[str], say: Say, folder: Path, held: int) -> None:
     """Install by the lock; where no index answers, from uv's own cache, if all of it lies there."""
     try:
         run_uv(["pip", "sync", *arguments], say, folder, inherited=[held])
-    except UvFailed as error:
+    except UvError as error:
         if not error.network:
             raise
         say("no package index answers: trying what was downloaded before")
         try:
             run_uv(["pip", "sync", "--offline", *arguments], say, folder, inherited=[held])
-        except UvFailed:
+        except UvError:
             raise error from None
 
 
@@ -183,7 +183,7 @@ def list_environments() -> list[Environment]:
     return [environment for environment in found if environment]
 
 
-def remove_environment(name: str, say: Say = lambda line: None) -> None:
+def remove_environment(name: str, say: Say = mute) -> None:
     """Remove an environment, whole or half-made; waits for a process that is at work on it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Compiles the hashed locks from the extras of pyproject.toml: `python -m harness.execute.locks` (that is `make locks`).
+"""Compiles the hashed locks from the extras of pyproject.toml: `python -m harness.execute.locks`, or `make locks`.
 
 A lock names no index and no folder. In the lock of a CPU profile torch is the CPU build on Linux, with the hash of the
 file found where pip looks (or where uv's `--torch-backend cpu` does), and PyPI's own elsewhere.
@@ -17,8 +17,7 @@ from typing import Any
 
 from harness.execute.adapter import Adapter, find_adapters
 from harness.execute.environments import torch_backend
-from harness.execute.requirement_lock import canonical
-from harness.execute.uv_process import run_uv
+from harness.execute.uv_process import mute, run_uv
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT_FILE = ROOT / "pyproject.toml"
@@ -55,7 +54,7 @@ def read_project() -> dict[str, Any]:
 
 
 def harness_job(content: dict[str, Any]) -> LockJob:
-    """The harness's own lock: what it needs to run, to be tested and to be installed; valid for every Python it runs on."""
+    """The harness's own lock: what it needs to run, be tested and be installed, for every Python that it runs on."""
     project = content["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["dev"], *content["build-system"]["requires"]]
     return LockJob(tuple(needed), HARNESS_LOCK, project["requires-python"].strip(">="), universal=True)
@@ -106,12 +105,8 @@ def _resolve(requirements: Sequence[str], job: LockJob, options: Sequence[str], 
         quiet = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"]
         words = ["wanted.in", "--excludes", "left_out.in", "--output-file", "lock.txt"]
         command = ["pip", "compile", *words, "--python-version", job.python, *quiet, *options]
-        run_uv(command, _mute, folder, without=without)
+        run_uv(command, mute, folder, without=without)
         return (folder / "lock.txt").read_text(encoding="utf-8")
-
-
-def _mute(line: str) -> None:
-    """Progress of a resolution is not worth a line."""
 
 
 def _public_torch(text: str, job: LockJob) -> str:

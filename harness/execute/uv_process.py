@@ -20,7 +20,11 @@ NETWORK = re.compile(
 SHOWN = 300
 
 
-class UvFailed(PrerequisiteError):
+def mute(line: str) -> None:
+    """A receiver of progress that says nothing."""
+
+
+class UvError(PrerequisiteError):
     """uv ended with an error; `output` is all it wrote."""
 
     def __init__(self, message: str, output: str) -> None:
@@ -46,7 +50,7 @@ def run_uv(
         without: variables that uv is not to see.
 
     Raises:
-        UvFailed: it failed; the message says what, where, and how to mend it.
+        UvError: it failed; the message says what, where, and how to mend it.
     """
     command = uv_command(find_uv_bin(), words)
     env = uv_environment(locked="--require-hashes" in words)
@@ -62,7 +66,7 @@ def run_uv(
                 say(f"  {line.strip()}")
     if process.returncode:
         output = "".join(written)
-        raise UvFailed(explain(words, output, folder), output)
+        raise UvError(explain(words, output, folder), output)
 
 
 def explain(words: Sequence[str], output: str, folder: Path) -> str:
