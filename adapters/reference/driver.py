@@ -18,7 +18,7 @@ STDS = ("group", "none")
 class ReferenceDriver:
     """See `harness.execute.adapter.Driver`."""
 
-    def render(self, cell: Cell) -> Launch:
+    def render(self, cell: Cell) -> Launch:  # noqa: ARG002 (the protocol's)
         """One process, which reads `cell.json`."""
         return Launch(["python", "-m", "adapters.reference.inside"], {"HF_HUB_OFFLINE": "1"})
 
