@@ -95,7 +95,7 @@ class Scratch:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives and dies with this object
         self._length = 0
         self._map: mmap.mmap | None = None
 

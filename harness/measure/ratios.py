@@ -196,12 +196,13 @@ def _binding(piece: pa.RecordBatch, trainer: Array, counts: Array, bounds: tuple
     has_old = (old_counts == counts) & (counts > 0)
     if not has_old.any():
         return np.zeros(len(counts), np.int32)
-    old = np.full(len(trainer), np.nan, np.float32)
-    keep = np.repeat(has_old, lengths(column))
+    old: Array = np.full(len(trainer), np.nan, np.float32)
+    keep: Array = np.repeat(has_old, lengths(column))
     old[np.repeat(has_old, counts)] = flat_numbers(column, np.float32)[keep]
     log_r = trainer.astype(np.float64) - old
-    advantage = np.repeat(floats(piece["advantage"]), counts)
-    low, high = (np.repeat(bound, counts) for bound in bounds)
+    advantage: Array = np.repeat(floats(piece["advantage"]), counts)
+    low: Array = np.repeat(bounds[0], counts)
+    high: Array = np.repeat(bounds[1], counts)
     with np.errstate(invalid="ignore"):
         removed = ((log_r > high) & (advantage > 0)) | ((log_r < low) & (advantage < 0))
     return by_run(np.add, removed.astype(np.int32), counts, 0)

@@ -123,9 +123,21 @@ def read_rollouts(ledger: CellLedger) -> Rollouts:
 
 
 _NAMES = (
-    "version published prompt_tokens response_tokens policy_tokens known_logprobs reward complete kind stop_reason "
-    "status knobs t_start t_end"
-).split()
+    "version",
+    "published",
+    "prompt_tokens",
+    "response_tokens",
+    "policy_tokens",
+    "known_logprobs",
+    "reward",
+    "complete",
+    "kind",
+    "stop_reason",
+    "status",
+    "knobs",
+    "t_start",
+    "t_end",
+)
 
 
 def _join(parts: list[Array]) -> Array:

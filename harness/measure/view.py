@@ -17,7 +17,16 @@ from harness.measure.rollouts import Rollouts, read_rollouts
 from harness.measure.spans import GENERATING, OUTSIDE, Spans, read_spans
 from harness.measure.window import Window, find_window, whole_batches
 
-_UPDATE_INTEGERS = "step policy_version_before policy_version_after t_start t_end applied records groups".split()
+_UPDATE_INTEGERS = (
+    "step",
+    "policy_version_before",
+    "policy_version_after",
+    "t_start",
+    "t_end",
+    "applied",
+    "records",
+    "groups",
+)
 _UPDATE_FLOATS = ("loss", "grad_norm", "learning_rate", "clip_low", "clip_high")
 
 
@@ -31,7 +40,8 @@ class MeasureContext:
         price: `{amount, currency, per: "device_hour", date, source}` with `amount` None where there is no price.
         roofline: `{bandwidth_bytes_per_s, matrix_flops_per_s, ...}` of this machine, or None.
         native_definitions: from `adapter.yaml`, `{key, definition, measure, differs_because}` and optionally
-            `reduce`: how the figure's steps become one number (`mean`, the default; `increase` for a running total).
+            `reduce` (how the figure's steps become one number: `mean`, the default, or `increase` for a running total)
+            and `scale` (what to multiply it by to have it in our unit).
     """
 
     task: dict[str, Any]

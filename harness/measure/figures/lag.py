@@ -10,7 +10,13 @@ from harness.measure.values import Value
 from harness.measure.view import CellView
 
 
-class Age(Measure):
+class LagMeasure(Measure):
+    """A figure of lag."""
+
+    topic = "lag and ratios"
+
+
+class Age(LagMeasure):
     """A quantile of how old a consumed record is."""
 
     direction = "lower"
@@ -133,7 +139,7 @@ class AgeMax(AgeSeconds):
 
 
 @figure
-class LagCoverage(Measure):
+class LagCoverage(LagMeasure):
     """Share of the consumed records whose policy lag is known."""
 
     tag, title, unit, direction = "lag_coverage", "Records with a known lag", "share", "higher"
@@ -145,7 +151,7 @@ class LagCoverage(Measure):
         return self.ratio(float((lag >= 0).sum()), float(len(lag)), len(lag))
 
 
-class Stale(Measure):
+class Stale(LagMeasure):
     """Records that were rejected because they were too old."""
 
     direction = "lower"
@@ -176,4 +182,6 @@ class StaleTokens(Stale):
 
     def compute(self, view: CellView) -> Value:
         """Their tokens."""
-        return self.value(float(view.tables.rollouts.policy_tokens[self.rejected(view)].sum()), int(view.rollouts.sum()))
+        return self.value(
+            float(view.tables.rollouts.policy_tokens[self.rejected(view)].sum()), int(view.rollouts.sum())
+        )

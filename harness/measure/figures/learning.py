@@ -1,6 +1,7 @@
 """How much of the work teaches anything, and what that costs [12.2.5]."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,8 +11,14 @@ from harness.measure.values import Value
 from harness.measure.view import CellView
 
 
+class LearningMeasure(Measure):
+    """A figure of what the work teaches."""
+
+    topic = "work done"
+
+
 @figure
-class DegenerateFraction(Measure):
+class DegenerateFraction(LearningMeasure):
     """Share of complete, fully judged groups whose total rewards are all equal: their relative advantages are 0."""
 
     tag, title, unit, direction = "degenerate_fraction", "Degenerate groups", "share", "lower"
@@ -43,7 +50,7 @@ def informative_updates(view: CellView) -> Array:
 
 
 @figure
-class InformativeUpdates(Measure):
+class InformativeUpdates(LearningMeasure):
     """Optimizer steps that were applied, with a finite non-zero gradient, from a batch with at least one group whose
     rewards are not all equal."""
 
@@ -55,9 +62,10 @@ class InformativeUpdates(Measure):
         return self.value(float(informative_updates(view).sum()), view.steps)
 
 
-class Cost(Measure):
+class Cost(LearningMeasure):
     """Something spent per informative update; infinite where there was none."""
 
+    topic = "cost"
     direction = "lower"
     source = "12.2.5"
 
@@ -66,7 +74,9 @@ class Cost(Measure):
         updates = float(informative_updates(view).sum())
         if updates == 0:
             parts = {"numerator": spent, "denominator": 0.0}
-            return self.value(math.inf, view.steps, unit=unit, reason="no update of the window was informative", **parts)
+            return self.value(
+                math.inf, view.steps, unit=unit, reason="no update of the window was informative", **parts
+            )
         return self.ratio(spent, updates, view.steps, unit=unit)
 
 
@@ -99,16 +109,11 @@ class CostMoney(Cost):
         hours = view.window.seconds * view.device_count / 3600
         value = self.per_update(view, hours * float(price["amount"]), str(price["currency"]))
         said = f"{price['amount']} {price['currency']} a device-hour on {price['date']} ({price['source']})"
-        return self.value(**_fields(value) | {"evidence": f"{self.evidence}: {said}"})
-
-
-def _fields(value: Value) -> dict[str, object]:
-    names = ("value", "n", "unit", "reason", "numerator", "denominator")
-    return {name: getattr(value, name) for name in names}
+        return replace(value, evidence=f"{self.evidence}: {said}")
 
 
 @figure
-class Reward(Measure):
+class Reward(LearningMeasure):
     """Mean total reward of the completions of the window that have one."""
 
     tag, title, unit, direction = "reward", "Reward", "reward", "none"
@@ -121,7 +126,7 @@ class Reward(Measure):
         return self.ratio(float(known.sum()), float(len(known)), len(known))
 
 
-class UpdateMedian(Measure):
+class UpdateMedian(LearningMeasure):
     """The median over optimizer steps of a figure that the trainer reports for each."""
 
     direction = "none"
@@ -152,7 +157,7 @@ class Loss(UpdateMedian):
 
 
 @figure
-class PaddingFraction(Measure):
+class PaddingFraction(LearningMeasure):
     """Share of the positions that forward and backward computed on which were padding."""
 
     tag, title, unit, direction = "padding_fraction", "Padding", "share", "lower"

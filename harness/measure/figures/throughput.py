@@ -12,7 +12,13 @@ from harness.measure.view import CellView
 SECONDS_AN_HOUR = 3600.0
 
 
-class Work(Measure):
+class ThroughputMeasure(Measure):
+    """A figure of work done, or of work over time."""
+
+    topic = "throughput"
+
+
+class Work(ThroughputMeasure):
     """A kind of work that is counted in the window, and the stages whose time it is held against.
 
     Attributes:
@@ -198,7 +204,7 @@ class InformativeGroups(Work):
 
 
 @figure
-class DecodeTokens(Measure):
+class DecodeTokens(ThroughputMeasure):
     """Tokens sampled in decode over decode's own time: the rate after the first token."""
 
     tag, title, unit, direction = "decode_tokens_per_second", "Decode tokens/s", "tokens/s", "higher"
@@ -214,9 +220,10 @@ class DecodeTokens(Measure):
 
 
 @figure
-class GeneratedTokens(Measure):
+class GeneratedTokens(ThroughputMeasure):
     """Tokens that the policy sampled in the window."""
 
+    topic = "work done"
     tag, title, unit, direction = "generated_tokens", "Generated tokens", "tokens", "none"
     source, needs = "12.2.5", ("spans.output_tokens",)
 

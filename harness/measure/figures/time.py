@@ -9,7 +9,7 @@ from harness.contract import STAGES
 from harness.measure.columns import Array
 from harness.measure.measure import Measure, figure
 from harness.measure.spans import OUTSIDE, PARTS, WAITING
-from harness.measure.values import Value
+from harness.measure.values import Direction, Value
 from harness.measure.view import CellView
 
 SPAN_TIMES = "spans.t_start, spans.t_end"
@@ -24,11 +24,17 @@ def stage_times(view: CellView, stage: str) -> Array:
     return np.bincount(unit.ravel(), weights=spans.seconds) if len(spans) else np.empty(0)
 
 
-class StageMeasure(Measure):
+class TimeMeasure(Measure):
+    """A figure of time."""
+
+    topic = "stages"
+
+
+class StageMeasure(TimeMeasure):
     """A figure of each stage."""
 
     unit = "s"
-    direction = "lower"
+    direction: ClassVar[Direction] = "lower"
     source = "12.3.5"
     needs = ("spans.stage", SPAN_TIMES)
     variants = "stage"
@@ -40,12 +46,12 @@ class StageMeasure(Measure):
     def _of(self, view: CellView, stage: str) -> Value:
         times = stage_times(view, stage)
         if len(times):
-            return self.value(self.reduce(times, view), len(times), variant=stage)
+            return self.value(self.reduce(times), len(times), variant=stage)
         if (reason := view.absent(stage)) is not None:
             return self.none(reason, variant=stage, absent=True)
         return self.none("no span of this stage in the window", variant=stage)
 
-    def reduce(self, times: Array, view: CellView) -> float:
+    def reduce(self, times: Array) -> float:
         """The figure of one stage from its times."""
         raise NotImplementedError
 
@@ -55,7 +61,7 @@ class StageQuantile(StageMeasure):
 
     share: ClassVar[float]
 
-    def reduce(self, times: Array, view: CellView) -> float:
+    def reduce(self, times: Array) -> float:
         """The quantile, interpolated linearly."""
         return float(np.quantile(times, self.share))
 
@@ -87,7 +93,7 @@ class StageMean(StageMeasure):
 
     tag, title = "stage_seconds_mean", "Stage time, mean"
 
-    def reduce(self, times: Array, view: CellView) -> float:
+    def reduce(self, times: Array) -> float:
         """The mean."""
         return float(times.mean())
 
@@ -98,9 +104,15 @@ class StageShare(StageMeasure):
 
     tag, title, unit, direction, source = "stage_share", "Stage, share of T_seq", "share", "none", "12.1.5"
 
-    def reduce(self, times: Array, view: CellView) -> float:
+    def reduce(self, times: Array) -> float:
+        """Its time in the window."""
+        return float(times.sum())
+
+    def compute(self, view: CellView) -> list[Value]:
         """Its time over that of all working stages."""
-        return float(times.sum() / sum(seconds for _, seconds in part_seconds(view)))
+        whole = sum(seconds for _, seconds in part_seconds(view))
+        found = super().compute(view)
+        return [v if v.value is None else self.ratio(v.value, whole, v.n, variant=v.variant) for v in found]
 
 
 def part_seconds(view: CellView) -> Iterator[tuple[str, float]]:
@@ -114,7 +126,7 @@ def part_seconds(view: CellView) -> Iterator[tuple[str, float]]:
 
 
 @figure
-class SequentialTime(Measure):
+class SequentialTime(TimeMeasure):
     """T_seq = T_rollout + T_reward + T_logp + T_train + T_sync in seconds an optimizer step: what the stages would take
     one after another."""
 
@@ -127,7 +139,7 @@ class SequentialTime(Measure):
 
 
 @figure
-class SequentialPart(Measure):
+class SequentialPart(TimeMeasure):
     """One term of T_seq in seconds an optimizer step: rollout (prompt preparation, prefill, decode), reward, logp,
     train (batch assembly, forward and backward, optimizer step), sync, other (checkpoints)."""
 
@@ -141,7 +153,7 @@ class SequentialPart(Measure):
 
 
 @figure
-class Unattributed(Measure):
+class Unattributed(TimeMeasure):
     """Share of the window's wall clock that no span of any process covers; over 0.05 the report says so at its top."""
 
     tag, title, unit, direction, source = "unattributed_share", "Unattributed time", "share", "lower", "12.1.5"
@@ -155,7 +167,7 @@ class Unattributed(Measure):
 
 
 @figure
-class StepSeconds(Measure):
+class StepSeconds(TimeMeasure):
     """Wall-clock seconds of the window over its optimizer steps, everything included."""
 
     tag, title, unit, direction, source = "step_seconds", "Wall time per optimizer step", "s", "lower", "12.1.5"
@@ -167,7 +179,7 @@ class StepSeconds(Measure):
 
 
 @figure
-class WindowSeconds(Measure):
+class WindowSeconds(TimeMeasure):
     """Wall-clock seconds that are measured: from the end of the warm-up to the end of the last step's work."""
 
     tag, title, unit, direction, source = "window_seconds", "Measured window", "s", "none", "12.3.5"
@@ -179,7 +191,7 @@ class WindowSeconds(Measure):
 
 
 @figure
-class WarmupDropped(Measure):
+class WarmupDropped(TimeMeasure):
     """Optimizer steps dropped at the start: `task.warmup_steps`, and as many more as it takes to drop whole generated
     batches."""
 
@@ -192,7 +204,7 @@ class WarmupDropped(Measure):
 
 
 @figure
-class StartupSeconds(Measure):
+class StartupSeconds(TimeMeasure):
     """Seconds of imports, model load and compilation before the loop; outside every rate."""
 
     tag, title, unit, direction, source = "startup_seconds", "Startup", "s", "lower", "12.3.5"

@@ -1,0 +1,231 @@
+"""Work, critical path, utilisation, period: four different figures of one timeline [12.3.1, 12.3.5]."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.measure.columns import Array
+from harness.measure.figures.time import SPAN_TIMES, TimeMeasure, part_seconds
+from harness.measure.measure import UnmeasuredError, figure
+from harness.measure.spans import GENERATING, WAITING, Spans
+from harness.measure.values import Value
+from harness.measure.view import CellView
+from harness.theory.pipeline import overlapped_period, sequential_period
+
+
+@figure
+class WorkSeconds(TimeMeasure):
+    """Total work: the durations of all spans of the window, of all processes, waiting left out, summed."""
+
+    tag, title, unit, direction, source = "work_seconds", "Work", "s", "lower", "12.3.5"
+    needs = (SPAN_TIMES,)
+
+    def compute(self, view: CellView) -> Value:
+        """The sum."""
+        spans = view.spans
+        waiting = spans.of(*WAITING).seconds.sum()
+        return self.value(float(spans.seconds.sum() - waiting), len(spans))
+
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Spans that depend on one another in time, in the order of their ends."""
+
+    ends: Array
+    rows: Array
+
+
+def _lines(keys: Iterator[tuple[int, Key]], spans: Spans) -> dict[Key, _Line]:
+    members: dict[Key, list[int]] = defaultdict(list)
+    for row, key in keys:
+        members[key].append(row)
+    out = {}
+    for key, rows in members.items():
+        ordered = np.array(rows)[np.argsort(spans.t_end[rows], kind="stable")]
+        out[key] = _Line(spans.t_end[ordered], ordered)
+    return out
+
+
+def critical_path(view: CellView) -> Spans:
+    """The chain of spans of the window that its last optimizer step waited for.
+
+    Walking back from that step, each span's predecessor is the one that ended last before it began, of those it could
+    have waited for: spans of its own process, of its batch, of its step, of the batches that its step consumes, and,
+    for generation, the publication of the version that it samples from.
+    """
+    spans = view.spans.where(view.spans.t_end > view.spans.t_start)
+    last = spans.of("optimizer_step", "forward_backward")
+    if not len(last):
+        raise UnmeasuredError("no optimizer step has a span in the window")
+    lines = _lines(_memberships(spans), spans)
+    sources = _consumed_traces(view, spans)
+    row = int(np.flatnonzero(spans.row == last.row[np.argmax(last.t_end)])[0])
+    chain = []
+    while row >= 0:
+        chain.append(row)
+        row = _predecessor(row, spans, lines, sources)
+    return spans.where(np.array(chain[::-1]))
+
+
+def _memberships(spans: Spans) -> Iterator[tuple[int, Key]]:
+    sync = spans.names["stage"].index("weight_sync") if "weight_sync" in spans.names["stage"] else -1
+    for row in range(len(spans)):
+        yield row, ("process", int(spans.process[row]))
+        yield row, ("trace", int(spans.trace_id[row]))
+        if spans.step[row] >= 0:
+            yield row, ("step", int(spans.step[row]))
+        if spans.stage[row] == sync:
+            yield row, ("version", int(spans.policy_version[row]))
+
+
+def _consumed_traces(view: CellView, spans: Spans) -> dict[int, list[int]]:
+    """By optimizer step: the codes, among the spans' trace ids, of the generated batches that it consumes."""
+    trained, rollouts = view.tables.trained, view.tables.rollouts
+    code = {name: number for number, name in enumerate(spans.names["trace_id"])}
+    known = trained.rollout >= 0
+    pairs = np.unique(np.stack([trained.step[known], rollouts.trace[trained.rollout[known]]], axis=1), axis=0)
+    out: dict[int, list[int]] = defaultdict(list)
+    for step, trace in pairs:
+        if rollouts.traces[trace] in code:
+            out[int(step)].append(code[rollouts.traces[trace]])
+    return out
+
+
+def _predecessor(row: int, spans: Spans, lines: dict[Key, _Line], sources: dict[int, list[int]]) -> int:
+    step = int(spans.step[row])
+    keys: list[Key] = [("process", int(spans.process[row])), ("trace", int(spans.trace_id[row])), ("step", step)]
+    keys += [("trace", trace) for trace in sources.get(step, [])]
+    if spans.names["stage"][spans.stage[row]] in GENERATING:
+        keys.append(("version", int(spans.policy_version[row])))
+    best, latest = -1, -1
+    for key in keys:
+        line = lines.get(key)
+        if line is None:
+            continue
+        at = int(np.searchsorted(line.ends, spans.t_start[row], side="right")) - 1
+        if at >= 0 and line.ends[at] > latest:
+            best, latest = int(line.rows[at]), int(line.ends[at])
+    return best
+
+
+@figure
+class CriticalPath(TimeMeasure):
+    """Seconds of the chain of spans that the window's last optimizer step waited for, waits between them left out."""
+
+    tag, title, unit, direction, source = "critical_path_seconds", "Critical path", "s", "lower", "12.3.5"
+    needs = (SPAN_TIMES, "spans.trace_id", "spans.step", "trained.step")
+
+    def compute(self, view: CellView) -> Value:
+        """The chain's length."""
+        chain = critical_path(view)
+        return self.value(float(chain.seconds.sum()), len(chain))
+
+
+@figure
+class CriticalShare(TimeMeasure):
+    """Share of the critical path that each stage takes: making a stage faster that has none of it changes no period."""
+
+    tag, title, unit, direction, source = "critical_path_share", "Critical path, by stage", "share", "none", "12.3.5"
+    needs = (SPAN_TIMES, "spans.trace_id", "spans.step", "trained.step")
+    variants = "stage"
+
+    def compute(self, view: CellView) -> list[Value]:
+        """One value a stage that is on it."""
+        chain = critical_path(view)
+        whole = float(chain.seconds.sum())
+        stages = sorted(set(chain.stage_names()))
+        parts = {stage: chain.of(stage) for stage in stages}
+        return [self.ratio(float(p.seconds.sum()), whole, len(p), variant=stage) for stage, p in parts.items()]
+
+
+@figure
+class PoolUtilisation(TimeMeasure):
+    """Share of the window in which a device runs a span that is not waiting."""
+
+    tag, title, unit, direction, source = "pool_utilisation", "Utilisation of a pool", "share", "higher", "12.3.5"
+    needs = (SPAN_TIMES, "spans.device", "manifest.window")
+    variants = "device"
+
+    def compute(self, view: CellView) -> list[Value]:
+        """One value a device."""
+        window, spans = view.window, view.tables.spans
+        waiting = np.array([name in WAITING for name in spans.stage_names()], dtype=bool)
+        busy = spans.where(~waiting)
+        out = []
+        for number, device in enumerate(busy.names["device"]):
+            pool = busy.where(busy.device == number)
+            covered = pool.covered_seconds(window.t_start, window.t_end)
+            out.append(self.ratio(covered, window.seconds, len(pool), variant=device))
+        return out
+
+
+def batch_ends(view: CellView) -> Array:
+    """When the last optimizer step of each generated batch ended, of the batches that end in the window, in order."""
+    trained, rollouts, updates = view.tables.trained, view.tables.rollouts, view.updates
+    rows = view.trained & (trained.rollout >= 0)
+    last = np.full(len(rollouts.traces), -1)
+    np.maximum.at(last, rollouts.trace[trained.rollout[rows]], trained.step[rows])
+    steps = np.unique(last[last >= 0])
+    ends: Array = updates["t_end"][np.isin(updates["step"], steps)]
+    return ends
+
+
+@figure
+class Period(TimeMeasure):
+    """Steady-state period: median seconds between the ends of the last optimizer steps of successive generated
+    batches."""
+
+    tag, title, unit, direction, source = "period_seconds", "Steady-state period", "s", "lower", "12.3.1"
+    needs = ("updates.t_end", "trained.step", "rollouts.trace_id")
+
+    def compute(self, view: CellView) -> Value:
+        """Measured; the two predictions stand beside it."""
+        gaps = np.diff(batch_ends(view)) / 1e9
+        if not len(gaps):
+            return self.none("fewer than two generated batches end in the window")
+        return self.value(float(np.median(gaps)), len(gaps))
+
+
+def two_stages(view: CellView) -> tuple[float, float, int]:
+    """G (rollout and reward) and T (log-probs, training, synchronisation) in seconds a generated batch, and how many.
+
+    Raises:
+        UnmeasuredError: no batch was generated in the window.
+    """
+    batches = len(np.unique(view.spans.of(*GENERATING).trace_id))
+    if not batches:
+        raise UnmeasuredError("no batch was generated in the window")
+    parts = dict(part_seconds(view))
+    rollout = parts["rollout"] + parts["reward"]
+    return rollout / batches, (parts["logp"] + parts["train"] + parts["sync"]) / batches, batches
+
+
+@figure
+class PeriodSequential(TimeMeasure):
+    """Predicted period where nothing overlaps: C_seq = G + T, from the stages' mean seconds a generated batch."""
+
+    tag, title, unit, direction = "period_sequential_seconds", "Predicted period, sequential", "s", "none"
+    source, needs = "12.3.1", ("spans.stage", SPAN_TIMES)
+
+    def compute(self, view: CellView) -> Value:
+        """G + T."""
+        rollout, train, batches = two_stages(view)
+        return self.value(sequential_period(rollout, train), batches)
+
+
+@figure
+class PeriodOverlapped(TimeMeasure):
+    """Predicted period where rollout and training overlap: C_pipe = max(G, T)."""
+
+    tag, title, unit, direction = "period_overlapped_seconds", "Predicted period, overlapped", "s", "none"
+    source, needs = "12.3.1", ("spans.stage", SPAN_TIMES)
+
+    def compute(self, view: CellView) -> Value:
+        """max(G, T)."""
+        rollout, train, batches = two_stages(view)
+        return self.value(overlapped_period(rollout, train), batches)
