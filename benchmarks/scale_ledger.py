@@ -16,13 +16,7 @@ TABLES = ("rollouts", "trained", "updates", "spans", "fates", "manifest")
 CELL_ID = "bench.colocated_sync.free.r0"
 SAMPLES, GROUP, PROMPT, MEAN_LENGTH, LONGEST = 512, 8, 64, 256, 1024
 SECOND = 1_000_000_000
-TASK = {
-    "group_size": GROUP,
-    "prompts_per_batch": SAMPLES // GROUP,
-    "minibatches": 1,
-    "inner_epochs": 1,
-    "warmup_steps": 3,
-}
+TASK = {"group_size": GROUP, "prompts_per_batch": SAMPLES // GROUP, "micro_batches": 1, "warmup_steps": 3}
 
 
 def write_scale_ledger(folder: Path, tokens: int) -> Path:
