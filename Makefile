@@ -42,7 +42,7 @@ $(READY): pyproject.toml locks/harness.txt
 	@$(VENV)/bin/python -m pip install --quiet --require-hashes -r $(VENV)/uv.txt
 	@echo "setting up rlaxes: $$(grep -c '==' locks/harness.txt) packages from locks/harness.txt (3/3)"
 	@$(VENV)/bin/python harness/execute/pip_settings.py $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --require-hashes -r locks/harness.txt
-	@$(VENV)/bin/python harness/execute/pip_settings.py $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --no-deps --editable .
+	@$(VENV)/bin/python harness/execute/pip_settings.py $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 clean:
