@@ -37,7 +37,7 @@ def length_breach(groups: dict[GroupKey, list[CellResult]], key: GroupKey, refer
     for tag, name in LENGTHS.items():
         own = _median_length(groups[key], tag)
         its = _median_length(_reference_cells(groups, key, reference), tag)
-        if own is not None and its and abs(own / its - 1) > TOLERANCE:
+        if own is not None and its and abs(own - its) > TOLERANCE * its:
             return (
                 f"its {name} completion length is {own:.4g} tokens, that of {reference} {its:.4g}: "
                 f"{own / its - 1:+.1%}, past the {TOLERANCE:.0%} within which speeds compare (see track fixed_length)"
