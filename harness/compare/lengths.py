@@ -7,7 +7,7 @@ from harness.compare.statistics import middle
 
 TOLERANCE = 0.05
 GUARDED_TRACK = "free"
-GUARDED_TOPICS = ("throughput", "stages")
+GUARDED_TOPICS = ("throughput", "stages", "cost")
 LENGTHS = {"completion_length": "mean", "completion_length_p95": "p95"}
 
 
