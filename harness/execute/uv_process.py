@@ -17,7 +17,7 @@ NETWORK = re.compile(
     r"error sending request|dns error|tcp connect|[Cc]onnection (?:refused|reset)|timed out|HTTP status|"
     r"network connectivity is disabled|couldn't be fetched"
 )
-SHOWN = 300
+SHOWN = 400
 
 
 def mute(line: str) -> None:
@@ -81,15 +81,15 @@ def explain(words: Sequence[str], output: str, folder: Path) -> str:
         )
     if "No interpreter found" in output or "No download found" in output:
         return f"that Python is not installed and uv could not fetch it: install it, then run the same again ({said})"
-    if "Failed to build" in output and "compiler" in output.lower():
-        return (
-            f"a package that is published as source only could not be built: install a C compiler and Python's headers "
-            f"(gcc and python3-dev), then run the same again ({said})"
-        )
     if NETWORK.search(output):
         return (
             f"no package index answers: mend the network, or pip's index-url or find-links, "
             f"then run the same again ({said})"
+        )
+    if "Failed to build" in output:
+        return (
+            f"a package that is published as source only could not be built: install a C compiler and Python's headers "
+            f"(gcc and python3-dev), then run the same again ({said})"
         )
     return f"uv {' '.join(words[:2])} failed: {said}"
 
