@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
+from harness.errors import PrerequisiteError, UserError
 from harness.execute.pip_settings import find_links_wheels, uv_environment
 from harness.execute.requirement_lock import lock_hash, pins
 from harness.execute.uv_process import Say, UvError, mute, run_uv
@@ -88,8 +88,11 @@ def ensure_environment(adapter: str, lock: Path, python: str, say: Say) -> Envir
     path = environments_folder() / environment_name(adapter, lock, python)
     if found := _read(path):
         return found
-    with _exclusive(path, say) as held:
-        return _read(path) or _make(path, lock, python, say, held)
+    try:
+        with _exclusive(path, say) as held:
+            return _read(path) or _make(path, lock, python, say, held)
+    except OSError as error:
+        raise PrerequisiteError(f"cannot write in {path.parent} ({error}): mend that, or set RLAXES_CACHE") from error
 
 
 def _read(path: Path) -> Environment | None:

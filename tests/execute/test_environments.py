@@ -126,6 +126,13 @@ def test_a_full_disk_and_a_missing_compiler_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_cache_that_cannot_be_written_is_named(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLAXES_CACHE", str(tmp_path / "file"))
+    (tmp_path / "file").touch()
+    with pytest.raises(PrerequisiteError, match=r"cannot write in .*set RLAXES_CACHE"):
+        ensure_environment("small", lock, PYTHON, mute)
+
+
 MAKE = f"""
 import sys
 from pathlib import Path
