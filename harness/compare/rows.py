@@ -1,6 +1,6 @@
 """One line of a comparison: a figure of one adapter in one layout on one track, over its repeats."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from harness.measure.values import Direction, json_number
@@ -61,3 +61,9 @@ class Row:
         """The row of `rlaxes report --json`: `JSON_KEYS`; `measure` has the variant, infinities are strings."""
         row = {key: getattr(self, key) for key in JSON_KEYS} | {"measure": self.name}
         return row | {key: json_number(getattr(self, key)) for key in ("value", "low", "high")}
+
+    def as_record(self) -> dict[str, Any]:
+        """Every field, for a report that is read back; infinities are strings."""
+        numbers = ("value", "low", "high", "ratio", "ratio_low", "ratio_high", "detectable")
+        fixed = {name: json_number(getattr(self, name)) for name in numbers}
+        return asdict(self) | fixed | {"repeats": [json_number(value) for value in self.repeats]}

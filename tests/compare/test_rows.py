@@ -126,3 +126,12 @@ def test_json_has_the_keys_that_the_issue_names() -> None:
     found = next(r for r in row if r.variant == DECODE).as_dict()
     assert tuple(found) == JSON_KEYS
     assert found["measure"] == "stage_seconds_p50[decode]"
+
+
+def test_a_record_has_every_field_and_can_be_read_back() -> None:
+    cells = [cell("trl", repeat, value("cost_device_seconds", number)) for repeat, number in enumerate((1.0, math.inf))]
+    row = row_of(compare_rows(cells), "trl", "cost_device_seconds")
+    stored = json.loads(json.dumps(row.as_record(), allow_nan=False))
+    assert stored["repeats"] == [1.0, "Infinity"]
+    numbers = {name: float(stored[name]) for name in ("value", "low", "high")}
+    assert Row(**stored | numbers | {"repeats": tuple(map(float, stored["repeats"]))}) == row
