@@ -35,9 +35,14 @@ class FakeDriver:
         return [Fidelity(key, value, settings_in_force[key], "exact") for key, value in cell.task.items()]
 
     def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
-        """One figure of its own: the stage times that it was told."""
-        truth = Truth.of(Cell.read(cell_dir).adapter_options)
-        return [(None, "step_ms", sum(truth.stage_ms.values()))]
+        """What a framework might print: for each step the time that it was told to take, and a running token total."""
+        cell = Cell.read(cell_dir)
+        truth = Truth.of(cell.adapter_options)
+        seconds = sum(truth.stage_ms.values()) / 1000
+        total = sum(min(length, cell.task["max_tokens"]) for length in truth.lengths)
+        steps = range(cell.task["steps"])
+        told = [(step, "step_s", seconds) for step in steps]
+        return [*told, *((step, "tokens", float(total * (step + 1))) for step in steps), (None, "runtime_s", 60.0)]
 
 
 driver = FakeDriver()

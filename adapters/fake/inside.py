@@ -15,7 +15,12 @@ def main() -> None:
         return
     probe = Probe.from_environment()
     FakeLoop(probe).run()
-    result = {"wall_s": 0.0, "final_loss": 0.0, "final_parameter_sha256": "0" * 64, "steps": probe.cell["task"]["steps"]}
+    result = {
+        "wall_s": 0.0,
+        "final_loss": 0.0,
+        "final_parameter_sha256": "0" * 64,
+        "steps": probe.cell["task"]["steps"],
+    }
     (Path(probe.cell["directory"]) / "result.json").write_text(json.dumps(result), encoding="utf-8")
     probe.close()
 

@@ -1,15 +1,27 @@
 """The fake loop: it walks a made-up clock through the stages and writes what a real loop would."""
 
+import json
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.fake.truth import Sample, Truth, make_batch
+from adapters.fake.records import fate_row, rollout_row, trained_row
+from adapters.fake.truth import Sample, Truth, every, make_batch
 from harness.probe import Probe
 
-BEHAVIOR_LOGPROB = -0.5
 MILLISECOND = 1_000_000
-FLOPS_PER_TOKEN = 2_000_000
+MODEL = {
+    "parameters": 1_000_000,
+    "trainable": 1_000_000,
+    "layers": 2,
+    "hidden": 64,
+    "kv_heads": 1,
+    "head_dim": 64,
+    "vocab": 16,
+    "bytes": 4_000_000,
+    "flops_per_token": 2_000_000,
+}
 
 
 class FakeLoop:
@@ -19,118 +31,104 @@ class FakeLoop:
         self._probe, self._cell, self._task = probe, probe.cell, probe.cell["task"]
         self._truth = Truth.of(self._cell["adapter_options"])
         self._clock = time.perf_counter_ns()
-        self._version = 0
+        self._version = self._step = self._batch = 0
 
     def run(self) -> None:
-        """Every batch, every update, and what is left in flight at the end."""
-        self._publish()
-        start, step, batch = self._clock, 0, 0
-        while step < self._task["steps"]:
-            samples = self._generate(batch)
-            kept = [sample for sample in samples if not sample.dropped]
-            for epoch in range(self._task["inner_epochs"]):
-                for minibatch, part in enumerate(_split(kept, self._task["minibatches"])):
-                    if step < self._task["steps"]:
-                        self._train(part, batch, minibatch, epoch, step)
-                        step += 1
-            self._settle(samples, step)
-            batch += 1
-        self._leave_in_flight(batch)
-        self._note(start)
+        """Every batch, every update, and what is left in flight at the end.
 
-    def _stage(self, name: str, trace_id: str, **fields: Any) -> tuple[int, int]:
-        """Let a stage take its time on the made-up clock; the span's start and end."""
+        `ahead` batches are generated before the first is trained on, so that each later one is consumed that many
+        batches after the weights that sampled it.
+        """
+        self._publish()
+        start, waiting = self._clock, deque[list[Sample]]()
+        while self._step < self._task["steps"]:
+            while len(waiting) <= self._truth.ahead:
+                waiting.append(self._generate())
+            self._train_on(waiting.popleft())
+        end = self._clock
+        if self._truth.left_in_flight:
+            waiting.append(self._generate())
+        for samples in waiting:
+            self._settle(samples, set())
+        self._note(start, end)
+
+    def _span(self, stage: str, trace_id: str, **fields: Any) -> tuple[int, int]:
+        """Let a stage take its time on the made-up clock; the span's start and end. A stage of no time has no span."""
         start = self._clock
-        self._clock += int(self._truth.stage_ms[name] * MILLISECOND)
-        self._probe.add_span(name, start, self._clock, trace_id=trace_id, **fields)
+        self._clock += int(self._truth.stage_ms[stage] * MILLISECOND)
+        if self._clock > start:
+            self._probe.add_span(stage, start, self._clock, trace_id=trace_id, **fields)
         return start, self._clock
 
     def _publish(self) -> None:
-        moment = {"t_start": self._clock, "t_end": self._clock, "kind": "shared", "bytes": 0, "ok": True}
+        at = {"policy_version": self._version, "records": 1}
+        start, end = self._span("weight_sync", f"publication-{self._version}", **at)
+        moved = self._truth.published_bytes
         versions = {"published_version": self._version, "policy_version": self._version}
-        self._probe.publication(replicas=1, acknowledged=1, verified=True, **versions, **moment)
+        facts = {"kind": "full" if moved else "shared", "bytes": moved, "ok": True, "verified": True}
+        self._probe.publication(replicas=1, acknowledged=1, t_start=start, t_end=end, **versions, **facts)
 
-    def _generate(self, batch: int) -> list[Sample]:
-        trace, version = f"gen-{batch}", self._version
-        samples = make_batch(self._truth, self._task, self._cell["track"], batch, version)
-        tokens, first = sum(sample.length for sample in samples), len(samples)
+    def _generate(self) -> list[Sample]:
+        """The group's prompt is prefilled once, and gives the first token of each completion; then they decode
+        together, each until its length, so that a completion's own time goes with its length."""
+        trace, version = f"gen-{self._batch}", self._version
+        samples = make_batch(self._truth, self._task, self._cell["track"], self._batch, version)
+        longest, tokens = max(s.length for s in samples), sum(s.length for s in samples)
         at = {"policy_version": version, "records": len(samples)}
         prompts = self._task["prompts_per_batch"] * self._truth.prompt_tokens
-        self._stage("prompt_prep", trace, **at)
-        start, first_end = self._stage(
-            "prefill", trace, input_tokens=prompts, output_tokens=first, policy_tokens=first, detail='{"forwards": 1}', **at
-        )
-        forwards = max(sample.length for sample in samples) - 1
-        detail = f'{{"forwards": {forwards}}}'
-        rest = {"output_tokens": tokens - first, "policy_tokens": tokens - first, "detail": detail}
-        _, end = self._stage("decode", trace, **rest, **at)
-        verify_start, verify_end = self._stage("verifier", trace, **at)
-        self._stage("batch_assembly", trace, **at)
-        stamps = {
-            "t_queued": start,
-            "t_generate_start": start,
-            "t_first_token": first_end,
-            "t_generate_end": end,
-            "t_verify_start": verify_start,
-            "t_verify_end": verify_end,
-        }
-        self._probe.accept_rollouts([self._rollout(sample, samples, stamps) for sample in samples])
+        self._span("prompt_prep", trace, **at)
+        first = {"input_tokens": prompts, "output_tokens": len(samples), "detail": '{"forwards": 1}'}
+        start, first_end = self._span("prefill", trace, **first, **at)
+        rest = {"output_tokens": tokens - len(samples), "detail": json.dumps({"forwards": longest - 1})}
+        _, end = self._span("decode", trace, **rest, **at)
+        verify = self._span("verifier", trace, **at)
+        self._span("batch_assembly", trace, **at)
+        stamps = {"t_queued": start, "t_generate_start": start, "t_first_token": first_end}
+        stamps |= {"t_verify_start": verify[0], "t_verify_end": verify[1]}
+        rows = []
+        for sample in samples:
+            own = first_end + (end - first_end) * (sample.length - 1) // max(longest - 1, 1)
+            rows.append(rollout_row(self._cell, self._truth, sample, stamps | {"t_generate_end": own}))
+        self._probe.accept_rollouts(rows)
+        for sample in samples:
+            if sample.reward is None:
+                text = "told to fail"
+                self._probe.fault("verifier_error", "infrastructure", "verifier", text, sample_id=sample.sample_id)
+        self._batch += 1
         return samples
 
-    def _rollout(self, sample: Sample, batch: Sequence[Sample], stamps: dict[str, int]) -> dict[str, Any]:
-        group = [other.reward for other in batch if other.group_id == sample.group_id]
-        rewards = [reward for reward in group if reward is not None]
-        decoding = {key: self._task[key] for key in ("temperature", "top_p", "top_k", "min_p", "max_tokens")}
-        scored = sample.reward is not None
-        return {
-            "run_id": self._cell["run_id"],
-            "prompt_id": sample.prompt_id,
-            "group_id": sample.group_id,
-            "sample_id": sample.sample_id,
-            "trace_id": f"gen-{sample.batch}",
-            "policy_version": sample.version,
-            "published_version": sample.version,
-            "prompt_tokens": [1] * self._truth.prompt_tokens,
-            "response_tokens": [2] * sample.length,
-            "policy_mask": [0] * self._truth.prompt_tokens + [1] * sample.length,
-            "behavior_logprobs": [BEHAVIOR_LOGPROB] * sample.length,
-            "behavior_logprob_kind": "sampled_distribution",
-            "decoding": {**decoding, "stop": [], "seed": self._cell["seed"]},
-            "reward": {"correctness": sample.reward} if scored else {},
-            "reward_total": sample.reward,
-            "advantage": None if sample.reward is None else sample.reward - sum(rewards) / len(rewards),
-            "stop_reason": "length" if sample.length == self._task["max_tokens"] else "eos",
-            "stop_reason_source": "reported",
-            "verifier_version": "fake-1",
-            "tokenizer_hash": "fake",
-            "template_hash": "fake",
-            "status": "ok" if scored else "infrastructure_error",
-            "group_complete": len(rewards) == len(group),
-            "text": f"completion {sample.number}",
-            **stamps,
-        }
+    def _train_on(self, samples: Sequence[Sample]) -> None:
+        """All updates of a batch, or as many as the run still has."""
+        kept = [sample for sample in samples if sample.lost is None]
+        trained: set[str] = set()
+        for epoch in range(self._task["inner_epochs"]):
+            for number, part in enumerate(_split(kept, self._task["minibatches"])):
+                if self._step < self._task["steps"]:
+                    self._update(part, f"batch-{samples[0].batch}-mb-{number}" + (f"-e{epoch}" if epoch else ""), epoch)
+                    trained |= {sample.sample_id for sample in part}
+        self._settle(samples, trained)
 
-    def _train(self, part: Sequence[Sample], batch: int, minibatch: int, epoch: int, step: int) -> None:
-        batch_id = f"batch-{batch}-mb-{minibatch}" + (f"-e{epoch}" if epoch else "")
-        tokens = sum(sample.length for sample in part)
-        longest = max(sample.length for sample in part)
-        padded = longest * len(part) - tokens
-        at = {"policy_version": self._version, "step": step, "records": len(part)}
+    def _update(self, part: Sequence[Sample], batch_id: str, epoch: int) -> None:
+        tokens, longest = sum(s.length for s in part), max(s.length for s in part)
+        at = {"policy_version": self._version, "step": self._step, "records": len(part)}
+        counts = {"policy_tokens": tokens, "padded_tokens": longest * len(part) - tokens}
         inputs = len(part) * self._truth.prompt_tokens
-        counts = {"policy_tokens": tokens, "padded_tokens": padded}
-        start, _ = self._stage("forward_backward", batch_id, input_tokens=inputs, **counts, **at)
-        _, end = self._stage("optimizer_step", batch_id, **at)
-        self._probe.trained([self._trained(sample, batch_id, step, epoch, start) for sample in part])
+        start, _ = self._span("forward_backward", batch_id, input_tokens=inputs, **counts, **at)
+        _, end = self._span("optimizer_step", batch_id, **at)
+        shared = {"batch_id": batch_id, "step": self._step, "epoch": epoch, "t_step_start": start}
+        shared |= {"policy_version": self._version, "published_version": self._version}
+        several = self._task["minibatches"] * self._task["inner_epochs"] > 1 or self._truth.ahead > 0
+        self._probe.trained([trained_row(self._truth, sample, shared, several) for sample in part])
         self._probe.update(
-            step=step,
+            step=self._step,
             batch_id=batch_id,
             policy_version_before=self._version,
             policy_version_after=self._version + 1,
             t_start=start,
             t_end=end,
             applied=True,
-            loss=0.0,
-            grad_norm=1.0,
+            loss=float(self._step),
+            grad_norm=0.0 if every(self._step, self._truth.zero_gradient_every) else 1.0,
             learning_rate=self._task["learning_rate"],
             records=len(part),
             groups=len({sample.group_id for sample in part}),
@@ -141,59 +139,36 @@ class FakeLoop:
         self._version += 1
         self._publish()
         self._clock += int(self._truth.gap_ms * MILLISECOND)
-        self._probe.progress(step + 1, self._task["steps"], f"step {step + 1}")
-        _misbehave(self._truth, step)
+        self._step += 1
+        self._probe.progress(self._step, self._task["steps"], f"step {self._step}")
+        _misbehave(self._truth, self._step)
 
-    def _trained(self, sample: Sample, batch_id: str, step: int, epoch: int, start: int) -> dict[str, Any]:
-        lag = self._version - sample.version
-        log_ratio = self._truth.log_ratio + lag * self._truth.log_ratio_per_lag
-        several = self._task["minibatches"] * self._task["inner_epochs"] > 1
-        return {
-            "sample_id": sample.sample_id,
-            "batch_id": batch_id,
-            "step": step,
-            "epoch": epoch,
-            "policy_version": self._version,
-            "published_version": self._version,
-            "trainer_logprobs": [BEHAVIOR_LOGPROB + log_ratio] * sample.length,
-            "old_logprobs": [BEHAVIOR_LOGPROB] * sample.length if several else None,
-            "advantage": 1.0 if sample.reward else -1.0,
-            "policy_tokens": sample.length,
-            "t_step_start": start,
+    def _settle(self, samples: Sequence[Sample], trained: set[str]) -> None:
+        """One fate for each sample; what no step consumed is in flight at the end of the run."""
+        fates = [
+            "dropped" if s.lost is not None else "trained" if s.sample_id in trained else "in_flight" for s in samples
+        ]
+        self._probe.fates([fate_row(sample, fate, self._clock) for sample, fate in zip(samples, fates, strict=True)])
+
+    def _note(self, start: int, end: int) -> None:
+        absent = {
+            "queue_wait": "batches wait in no queue",
+            "logprob_recompute": "there is no model",
+            "checkpoint": "there is nothing to keep",
+            "restore": "there is nothing to restore",
         }
-
-    def _settle(self, samples: Sequence[Sample], steps: int) -> None:
-        """One fate for each sample. Where the run ends within a batch, what no step consumed is in flight."""
-        kept = [sample for sample in samples if not sample.dropped]
-        parts = _split(kept, self._task["minibatches"])
-        begun = steps % (len(parts) * self._task["inner_epochs"]) or len(parts) * self._task["inner_epochs"]
-        trained = {sample.sample_id for part in parts[:begun] for sample in part}
-        self._probe.fates([self._fate(sample, trained) for sample in samples])
-
-    def _fate(self, sample: Sample, trained: set[str]) -> dict[str, Any]:
-        reason = None
-        fate = "trained" if sample.sample_id in trained else "in_flight"
-        if sample.dropped:
-            fate, reason = "dropped", "verifier_error" if sample.reward is None else "filtered"
-        tokens = {"policy_tokens": sample.length, "t": self._clock}
-        return {"sample_id": sample.sample_id, "fate": fate, "reason": reason, **tokens}
-
-    def _leave_in_flight(self, batch: int) -> None:
-        if self._truth.left_in_flight:
-            samples = self._generate(batch)
-            self._probe.fates([self._fate(sample, set()) for sample in samples])
-
-    def _note(self, start: int) -> None:
+        if not self._truth.stage_ms["weight_sync"]:
+            absent["weight_sync"] = "there are no weights to move"
         notes = {
             "settings": self._task,
             "versions": {"fake": "0.1.0"},
             "trainer_models": ["temperature"],
-            "model": {"parameters": 1_000_000, "trainable": 1_000_000, "bytes": 4_000_000, "flops_per_token": FLOPS_PER_TOKEN},
+            "model": MODEL,
             "threads": {"torch": 1},
             "final_parameter_sha256": "0" * 64,
-            "window": {"t_start": start, "t_end": self._clock},
+            "window": {"t_start": start, "t_end": end},
             "engine": "fake",
-            "absent_stages": {"weight_sync": "there are no weights", "logprob_recompute": "there is no model"},
+            "absent_stages": absent,
             "device_count": 1,
         }
         for key, value in notes.items():
@@ -206,11 +181,11 @@ def _split(samples: Sequence[Sample], parts: int) -> list[Sequence[Sample]]:
     return [samples[start : start + size] for start in range(0, len(samples), size)]
 
 
-def _misbehave(truth: Truth, step: int) -> None:
+def _misbehave(truth: Truth, steps_done: int) -> None:
     """After the second step, go wrong as told."""
     if truth.mode == "slow":
         time.sleep(truth.slow_s)
-    if step != 1:
+    if steps_done != 2:
         return
     if truth.mode == "crash":
         raise RuntimeError("told to crash")

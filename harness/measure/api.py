@@ -5,11 +5,13 @@ from typing import Any
 from harness.contract import CellLedger
 from harness.measure.figures import (
     completions,
+    decoding,
     headroom,
     importance,
     lag,
     learning,
     memory,
+    mismatch,
     pipeline,
     stragglers,
     throughput,
@@ -21,7 +23,20 @@ from harness.measure.series import cell_series
 from harness.measure.values import Value
 from harness.measure.view import CellView, MeasureContext, Tables
 
-ROOMS = (throughput, headroom, time, pipeline, stragglers, lag, importance, memory, learning, completions)
+ROOMS = (
+    throughput,
+    headroom,
+    time,
+    pipeline,
+    stragglers,
+    lag,
+    importance,
+    mismatch,
+    memory,
+    learning,
+    completions,
+    decoding,
+)
 """Importing a room registers its figures."""
 
 __all__ = ["MeasureContext", "SelfReport", "catalogue", "measure_cell", "self_report_cell", "series_cell", "view_of"]

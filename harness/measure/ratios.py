@@ -52,7 +52,7 @@ class Trained:
         log_sum, log_square: `lse(log w)` and `lse(2 log w)` over the row's tokens; `log_w`: their sum.
         absolute, largest: sum and maximum of |log w|; `k3`: sum of `w - 1 - log w`.
         outside: tokens with w outside the clip range; `binding`: tokens whose gradient the clip removed.
-        clipped: whether the step had a clip range.
+        clipped: whether the step had a clip range; `has_old`: whether the row has the old policy's log-probs.
     """
 
     rollout: Array
@@ -74,6 +74,7 @@ class Trained:
     outside: Array
     binding: Array
     clipped: Array
+    has_old: Array
 
     def __len__(self) -> int:
         return len(self.step)
@@ -124,6 +125,7 @@ def _light(piece: pa.RecordBatch, rollouts: Rollouts, rows: Array) -> dict[str, 
         "policy_tokens": policy_tokens,
         "no_behavior": np.maximum(policy_tokens - behavior, 0).astype(np.int32),
         "scored": np.asarray(pc.is_valid(piece["trainer_logprobs"])),
+        "has_old": np.asarray(pc.is_valid(piece["old_logprobs"])),
     }
 
 

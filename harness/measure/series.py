@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from harness.measure.columns import Array
-from harness.measure.figures.importance import bucket_label, ess_share_by_step, length_buckets, ratio_rows
+from harness.measure.figures.importance import SequenceEssShare, ratio_rows, rows_by_step
 from harness.measure.figures.memory import memory_samples
+from harness.measure.figures.mismatch import bucket_label, length_buckets
 from harness.measure.measure import UnmeasuredError
 from harness.measure.spans import Spans
 from harness.measure.view import CellView
@@ -184,9 +185,11 @@ def _updates(view: CellView) -> Series:
     rows = np.flatnonzero(view.trained)
     parts = _split(trained.step[rows], rows)
     try:
-        shares = ess_share_by_step(view, ratio_rows(view))
+        ratios = rows_by_step(view, ratio_rows(view))
     except UnmeasuredError:
-        shares = {}
+        ratios = {}
+    ess = {step: SequenceEssShare().of_step(view, part) for step, part in ratios.items()}
+    shares = {step: size / n for step, (size, n) in ess.items()}
     steps = [int(step) for step in update["step"]]
     columns: dict[str, list[Any]] = {
         "step": steps,

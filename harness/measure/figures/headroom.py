@@ -102,16 +102,16 @@ class HeadroomDecode(Generation):
 @figure
 class HeadroomTrain(Headroom):
     """Forward and backward: roofline time over time taken. The limit counts three passes (four with gradient
-    checkpointing) over prompt and policy tokens; padding is work that need not be."""
+    checkpointing) over all positions that were computed on, padding included, whose share is a figure of its own."""
 
     tag, title, stage = "headroom_train", "Forward and backward, share of the roofline", "forward_backward"
-    needs = ("spans.input_tokens", "spans.policy_tokens", "manifest.model", "roofline")
+    needs = ("spans.input_tokens", "spans.policy_tokens", "spans.padded_tokens", "manifest.model", "roofline")
 
     def work(self, view: CellView, weight_bytes: float, flops_per_token: float) -> tuple[float, float]:
         """Weights are read in every pass of every micro-batch."""
         spans = view.spans.of(self.stage)
         passes = PASSES + bool(view.context.task.get("gradient_checkpointing"))
-        tokens = float(spans.input_tokens.sum() + spans.policy_tokens.sum())
+        tokens = float(spans.input_tokens.sum() + spans.policy_tokens.sum() + spans.padded_tokens.sum())
         micro_batches = view.steps * int(view.context.task["micro_batches"])
         return micro_batches * passes * weight_bytes, tokens * passes * flops_per_token
 

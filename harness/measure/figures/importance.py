@@ -1,14 +1,12 @@
-"""Probability ratios, effective sample size and clipping; and whether the ratio is one at all [12.4.1 - 12.4.3]."""
+"""Probability ratios, effective sample size and clipping [12.4.2]."""
 
-import math
 from typing import ClassVar
 
 import numpy as np
 
 from harness.measure.columns import Array
 from harness.measure.measure import Measure, UnmeasuredError, figure
-from harness.measure.rollouts import KNOBS
-from harness.measure.values import Direction, Value
+from harness.measure.values import Value
 from harness.measure.view import CellView
 from harness.theory.ess import ess, ess_from_sums, log_sum_exp
 
@@ -35,10 +33,16 @@ def ratio_rows(view: CellView) -> Array:
     return chosen
 
 
-def tokens_ess(view: CellView, rows: Array) -> float:
-    """ESS over all tokens of some rows."""
-    trained = view.tables.trained
-    return ess_from_sums(log_sum_exp(trained.log_sum[rows]), log_sum_exp(trained.log_square[rows]))
+def token_count(view: CellView, rows: Array) -> int:
+    """Tokens of some trained rows whose ratio is defined."""
+    return int(view.tables.trained.defined[rows].sum())
+
+
+def rows_by_step(view: CellView, rows: Array) -> dict[int, Array]:
+    """Some trained rows by the optimizer step that consumed them."""
+    order = rows[np.argsort(view.tables.trained.step[rows], kind="stable")]
+    steps, begins = np.unique(view.tables.trained.step[order], return_index=True)
+    return {int(step): part for step, part in zip(steps, np.split(order, begins[1:]), strict=True)}
 
 
 class RatioMeasure(Measure):
@@ -49,76 +53,106 @@ class RatioMeasure(Measure):
     needs: ClassVar[tuple[str, ...]] = RATIO_NEEDS
 
 
+class Ess(RatioMeasure):
+    """ESS of each optimizer step over the records that it consumes."""
+
+    def by_step(self, view: CellView) -> list[tuple[float, int]]:
+        """ESS and the number of weights, of each step of the window that has any."""
+        return [self.of_step(view, rows) for rows in rows_by_step(view, ratio_rows(view)).values()]
+
+    def of_step(self, view: CellView, rows: Array) -> tuple[float, int]:
+        """ESS and the number of weights of one step."""
+        raise NotImplementedError
+
+
+class EssOfTokens(Ess):
+    """One weight a token."""
+
+    def of_step(self, view: CellView, rows: Array) -> tuple[float, int]:
+        """From the sums over each row's tokens."""
+        trained = view.tables.trained
+        value = ess_from_sums(log_sum_exp(trained.log_sum[rows]), log_sum_exp(trained.log_square[rows]))
+        return value, token_count(view, rows)
+
+
+class EssOfSequences(Ess):
+    """One weight a sequence, the product of its tokens'."""
+
+    def of_step(self, view: CellView, rows: Array) -> tuple[float, int]:
+        """From the sum of log w over each row's tokens."""
+        return ess(view.tables.trained.log_w[rows]), len(rows)
+
+
+def median_ess(measure: Ess, view: CellView) -> Value:
+    """The median over steps; it rests on all their weights."""
+    steps = measure.by_step(view)
+    return measure.value(float(np.median([size for size, _ in steps])), sum(n for _, n in steps))
+
+
+def median_share(measure: Ess, view: CellView) -> Value:
+    """The median over steps of ESS / n."""
+    steps = measure.by_step(view)
+    return measure.value(float(np.median([size / n for size, n in steps])), sum(n for _, n in steps))
+
+
 @figure
-class TokenEss(RatioMeasure):
-    """ESS = (sum w)^2 / sum w^2 over all policy tokens consumed in the window, w = pi_theta / mu_v of each token; n of
-    them would be ideal."""
+class TokenEss(EssOfTokens):
+    """ESS = (sum w)^2 / sum w^2 over the policy tokens that an optimizer step consumes, w = pi_theta / mu_v of each
+    token; median over the steps of the window."""
 
     tag, title, unit, direction = "ess_tokens", "ESS, tokens", "tokens", "none"
 
     def compute(self, view: CellView) -> Value:
-        """Pooled: small pilots overestimate it."""
-        rows = ratio_rows(view)
-        return self.value(tokens_ess(view, rows), int(view.tables.trained.defined[rows].sum()))
+        """Median."""
+        return median_ess(self, view)
 
 
 @figure
-class TokenEssShare(RatioMeasure):
-    """Token-level ESS over the number of tokens: 1 where all ratios are equal."""
+class TokenEssShare(EssOfTokens):
+    """Token-level ESS of an optimizer step over the number of its tokens; median over the steps of the window. It is 1
+    where all ratios are equal."""
 
     tag, title, unit, direction = "ess_tokens_share", "ESS / n, tokens", "share", "higher"
 
     def compute(self, view: CellView) -> Value:
-        """Compares windows of different sizes."""
-        rows = ratio_rows(view)
-        count = int(view.tables.trained.defined[rows].sum())
-        return self.ratio(tokens_ess(view, rows), float(count), count)
+        """Median."""
+        return median_share(self, view)
 
 
 @figure
-class SequenceEss(RatioMeasure):
-    """ESS over the sequences consumed in the window, log w_seq being the sum of log w over a sequence's tokens."""
+class SequenceEss(EssOfSequences):
+    """ESS over the sequences that an optimizer step consumes, log w_seq being the sum of log w over a sequence's
+    tokens; median over the steps of the window."""
 
     tag, title, unit, direction = "ess_sequences", "ESS, sequences", "sequences", "none"
 
     def compute(self, view: CellView) -> Value:
-        """Pooled."""
-        log_w = view.tables.trained.log_w[ratio_rows(view)]
-        return self.value(ess(log_w), len(log_w))
+        """Median."""
+        return median_ess(self, view)
 
 
 @figure
-class SequenceEssShare(RatioMeasure):
-    """Sequence-level ESS over the number of sequences: 1 where all ratios are equal."""
+class SequenceEssShare(EssOfSequences):
+    """Sequence-level ESS of an optimizer step over the number of its sequences; median over the steps of the window. It
+    is 1 where all ratios are equal."""
 
     tag, title, unit, direction = "ess_sequences_share", "ESS / n, sequences", "share", "higher"
 
     def compute(self, view: CellView) -> Value:
-        """Compares windows of different sizes."""
-        log_w = view.tables.trained.log_w[ratio_rows(view)]
-        return self.ratio(ess(log_w), float(len(log_w)), len(log_w))
+        """Median."""
+        return median_share(self, view)
 
 
 @figure
-class LowestEssShare(RatioMeasure):
+class LowestEssShare(EssOfSequences):
     """The lowest sequence-level ESS / n of any single optimizer step of the window."""
 
     tag, title, unit, direction = "ess_sequences_share_lowest", "ESS / n of the worst step", "share", "higher"
 
     def compute(self, view: CellView) -> Value:
         """Step by step."""
-        rows = ratio_rows(view)
-        shares = ess_share_by_step(view, rows)
-        return self.value(min(shares.values()), len(shares))
-
-
-def ess_share_by_step(view: CellView, rows: Array) -> dict[int, float]:
-    """Sequence-level ESS / n of each optimizer step."""
-    trained = view.tables.trained
-    order = rows[np.argsort(trained.step[rows], kind="stable")]
-    steps, begins = np.unique(trained.step[order], return_index=True)
-    parts = np.split(trained.log_w[order], begins[1:])
-    return {int(step): ess(part) / len(part) for step, part in zip(steps, parts, strict=True)}
+        shares = [size / n for size, n in self.by_step(view)]
+        return self.value(min(shares), len(shares))
 
 
 @figure
@@ -175,8 +209,8 @@ class ClipFraction(RatioMeasure):
 @figure
 class BindingClipFraction(Measure):
     """Share of policy tokens whose gradient the clip removed: the loss's own ratio, to the old policy that the step
-    used, beyond the range on the side of the advantage. It is 0 where the framework keeps no separate old policy,
-    whatever the lag."""
+    used, beyond the range on the side of the advantage. A row with no separate old policy has ratio 1 by construction,
+    whatever its lag."""
 
     tag, title, unit, direction = "binding_clip_fraction", "Gradient removed by the clip", "share", "lower"
     topic, source = "lag and ratios", "12.4.2"
@@ -188,6 +222,8 @@ class BindingClipFraction(Measure):
         rows = np.flatnonzero(view.trained & trained.scored)
         if not len(rows):
             return self.none("the adapter gives no trainer log-probs")
+        if not trained.has_old[rows].any():
+            return self.none("no separate old policy: the loss's own ratio is 1 by construction")
         rows = clipped_rows(view, rows)
         count = int(trained.policy_tokens[rows].sum())
         return self.ratio(float(trained.binding[rows].sum()), float(count), count)
@@ -206,143 +242,3 @@ class SupportViolations(Measure):
         trained = view.tables.trained
         count = int(trained.policy_tokens[view.trained].sum())
         return self.value(float(trained.no_behavior[view.trained].sum()), count)
-
-
-@figure
-class Misdeclared(Measure):
-    """Behavior policy misdeclared: records whose log-probs are of the raw softmax although temperature, top-p, top-k or
-    min-p shaped what was sampled. Their ratio is not called an importance weight."""
-
-    tag, title, unit, direction = "behavior_policy_misdeclared", "Behavior policy misdeclared", "records", "lower"
-    topic, source = "integrity", "12.4.3"
-    needs = ("rollouts.behavior_logprob_kind", "rollouts.decoding")
-
-    def compute(self, view: CellView) -> Value:
-        """Their number in the window."""
-        flagged = view.tables.rollouts.misdeclared & view.rollouts
-        return self.value(float(flagged.sum()), int(view.rollouts.sum()))
-
-
-@figure
-class DecodingNotModelled(Measure):
-    """Records sampled with a decoding knob (temperature, top-p, top-k, min-p) that the trainer's log-probs do not
-    model: the ratio compares two different families of distributions."""
-
-    tag, title, unit, direction = "decoding_not_modelled", "Decoding not modelled by the trainer", "records", "lower"
-    topic, source = "integrity", "12.4.3"
-    needs = ("rollouts.decoding", "rollouts.behavior_logprob_kind", "manifest.trainer_models")
-    variants = "knob"
-
-    def compute(self, view: CellView) -> list[Value]:
-        """All such records, then by knob."""
-        rollouts, modelled = view.tables.rollouts, view.note("trainer_models")
-        real = view.rollouts & rollouts.is_kind("sampled_distribution")
-        flagged = {knob: real & rollouts.knob(knob) for knob in KNOBS if knob not in modelled}
-        count = int(view.rollouts.sum())
-        either = np.logical_or.reduce([real & False, *flagged.values()])
-        named = [self.value(float(rows.sum()), count, variant=knob) for knob, rows in flagged.items() if rows.any()]
-        return [self.value(float(either.sum()), count), *named]
-
-
-def zero_lag_rows(view: CellView) -> Array:
-    """The trained rows that tell mismatch: sampled and scored at the same policy version, by two stacks.
-
-    Raises:
-        UnmeasuredError: there are none; with the reason.
-    """
-    rows, trained = ratio_rows(view), view.tables.trained
-    fresh = rows[trained.lag[rows] == 0]
-    if not len(fresh):
-        raise UnmeasuredError("no record of the window was consumed at zero lag; mismatch is never mixed with lag")
-    own = fresh[~view.tables.rollouts.is_kind("recomputed")[trained.rollout[fresh]]]
-    if not len(own):
-        raise UnmeasuredError("the behaviour log-probs were recomputed by the trainer: there is nothing to compare")
-    return own
-
-
-def bucket_label(number: int) -> str:
-    """Bucket `number` of completion lengths: 1-8, 9-16, 17-32, and on by doubling."""
-    return "1-8" if number == 0 else f"{2 ** (number + 2) + 1}-{2 ** (number + 3)}"
-
-
-def length_buckets(tokens: Array) -> Array:
-    """The bucket of each completion length."""
-    number: Array = np.maximum(np.ceil(np.log2(np.maximum(tokens, 1))) - 3, 0).astype(np.int64)
-    return number
-
-
-def token_count(view: CellView, rows: Array) -> int:
-    """Tokens of some trained rows whose ratio is defined."""
-    return int(view.tables.trained.defined[rows].sum())
-
-
-class Mismatch(Measure):
-    """A figure of training-inference mismatch at zero lag, over all completions and by bucket of their length."""
-
-    unit = "nats"
-    direction: ClassVar[Direction] = "lower"
-    topic = "mismatch"
-    source = "12.4.3"
-    needs = (*RATIO_NEEDS, "trained.policy_version", "rollouts.policy_version")
-    variants = "completion length"
-
-    def compute(self, view: CellView) -> list[Value]:
-        """All first, then bucket by bucket."""
-        rows, trained = zero_lag_rows(view), view.tables.trained
-        buckets = length_buckets(view.tables.rollouts.response_tokens[trained.rollout[rows]])
-        out = [self._of(view, rows, "")]
-        for number in np.unique(buckets):
-            out.append(self._of(view, rows[buckets == number], bucket_label(int(number))))
-        return out
-
-    def _of(self, view: CellView, rows: Array, variant: str) -> Value:
-        return self.value(self.reduce(view, rows), token_count(view, rows), variant=variant)
-
-    def reduce(self, view: CellView, rows: Array) -> float:
-        """The figure of some rows."""
-        raise NotImplementedError
-
-
-@figure
-class MismatchMean(Mismatch):
-    """Mean |delta log p| between trainer and engine over the tokens of records consumed at zero lag."""
-
-    tag, title = "mismatch_mean", "Mismatch at zero lag, mean |delta log p|"
-
-    def reduce(self, view: CellView, rows: Array) -> float:
-        """Sum over count."""
-        return float(view.tables.trained.absolute[rows].sum(dtype=np.float64)) / token_count(view, rows)
-
-
-@figure
-class MismatchMax(Mismatch):
-    """Largest |delta log p| between trainer and engine of any token of a record consumed at zero lag."""
-
-    tag, title = "mismatch_max", "Mismatch at zero lag, largest |delta log p|"
-
-    def reduce(self, view: CellView, rows: Array) -> float:
-        """The largest."""
-        return float(view.tables.trained.largest[rows].max())
-
-
-@figure
-class MismatchK1(Mismatch):
-    """k1 estimate of KL(engine, trainer) at zero lag: mean of log mu - log pi over sampled tokens; may be negative."""
-
-    tag, title, direction = "mismatch_k1", "Mismatch at zero lag, k1", "none"
-
-    def reduce(self, view: CellView, rows: Array) -> float:
-        """Minus the mean of log w."""
-        return -float(view.tables.trained.log_w[rows].sum()) / token_count(view, rows)
-
-
-@figure
-class MismatchK3(Mismatch):
-    """k3 estimate of KL(engine, trainer) at zero lag: mean of w - 1 - log w over sampled tokens; never negative."""
-
-    tag, title = "mismatch_k3", "Mismatch at zero lag, k3"
-
-    def reduce(self, view: CellView, rows: Array) -> float:
-        """Sum over count."""
-        value = float(view.tables.trained.k3[rows].sum(dtype=np.float64)) / token_count(view, rows)
-        return value if math.isfinite(value) else math.inf

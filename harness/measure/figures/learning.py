@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -124,6 +125,38 @@ class Reward(LearningMeasure):
         rewards = view.tables.rollouts.reward[view.rollouts]
         known = rewards[~np.isnan(rewards)]
         return self.ratio(float(known.sum()), float(len(known)), len(known))
+
+
+class RewardQuarter(LearningMeasure):
+    """Mean reward of a quarter of all completions of the run, warm-up included, in the order of the ledger."""
+
+    unit = "reward"
+    direction = "none"
+    source = "12.5.2"
+    needs = ("rollouts.reward_total",)
+    first: ClassVar[bool]
+
+    def compute(self, view: CellView) -> Value:
+        """Verifier errors have no reward and are left out."""
+        rewards = view.tables.rollouts.reward
+        quarter = -(-len(rewards) // 4)
+        chosen = rewards[:quarter] if self.first else rewards[len(rewards) - quarter :]
+        known = chosen[~np.isnan(chosen)]
+        return self.ratio(float(known.sum()), float(len(known)), len(known))
+
+
+@figure
+class RewardFirst(RewardQuarter):
+    """Mean total reward of the first quarter of the run's completions, in the order in which they were generated."""
+
+    tag, title, first = "reward_first_quarter", "Reward, first quarter", True
+
+
+@figure
+class RewardLast(RewardQuarter):
+    """Mean total reward of the last quarter of the run's completions, in the order in which they were generated."""
+
+    tag, title, first = "reward_last_quarter", "Reward, last quarter", False
 
 
 class UpdateMedian(LearningMeasure):

@@ -109,7 +109,7 @@ class TokenUtilisation(Utilisation):
 
 @figure
 class TailRatio(Measure):
-    """Median over generated batches of the longest completion's seconds over the median completion's."""
+    """Median over generated batches of p95 / p50 of the seconds of its completions."""
 
     tag, title, unit, direction = "rollout_tail_ratio", "Tail ratio of a batch", "ratio", "lower"
     topic = "stages"
@@ -120,7 +120,7 @@ class TailRatio(Measure):
         seconds, rows = rollout_seconds(view)
         ordered, counts = by_code(view.tables.rollouts.trace[rows], seconds)
         parts = np.split(ordered, np.cumsum(counts)[:-1])
-        ratios = [float(part.max() / np.median(part)) for part in parts if np.median(part) > 0]
+        ratios = [float(np.quantile(part, 0.95) / np.median(part)) for part in parts if np.median(part) > 0]
         if not ratios:
             return self.none("the median completion of every batch takes no time")
         return self.value(float(np.median(ratios)), len(ratios))

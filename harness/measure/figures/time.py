@@ -178,6 +178,42 @@ class StepSeconds(TimeMeasure):
         return self.ratio(view.window.seconds, view.steps, view.steps)
 
 
+class StepQuantile(TimeMeasure):
+    """A quantile of the time between the ends of successive optimizer steps."""
+
+    unit = "s"
+    direction = "lower"
+    source = "12.3.5"
+    needs = ("updates.t_end", "manifest.window")
+    share: ClassVar[float]
+
+    def compute(self, view: CellView) -> Value:
+        """Interpolated linearly; the first step counts from the start of the window."""
+        ends = np.concatenate([[view.window.t_start], view.updates["t_end"]])
+        return self.value(float(np.quantile(np.diff(ends) / 1e9, self.share)), view.steps)
+
+
+@figure
+class StepMedian(StepQuantile):
+    """Median of the seconds between the ends of successive optimizer steps, after warm-up."""
+
+    tag, title, share = "step_seconds_p50", "Wall time of an optimizer step, median", 0.5
+
+
+@figure
+class StepP95(StepQuantile):
+    """95th percentile of the seconds between the ends of successive optimizer steps, after warm-up."""
+
+    tag, title, share = "step_seconds_p95", "Wall time of an optimizer step, p95", 0.95
+
+
+@figure
+class StepP99(StepQuantile):
+    """99th percentile of the seconds between the ends of successive optimizer steps, after warm-up."""
+
+    tag, title, share = "step_seconds_p99", "Wall time of an optimizer step, p99", 0.99
+
+
 @figure
 class WindowSeconds(TimeMeasure):
     """Wall-clock seconds that are measured: from the end of the warm-up to the end of the last step's work."""
