@@ -21,7 +21,8 @@ class GeneratedBatch:
         prompt_ids: the bundle's id of each row's prompt.
         logprobs: behaviour log-probs, one array a row, or None where the engine gave none.
         verdicts: what the verifier said of each row.
-        truncated: rows that hit the token limit.
+        unended: rows without a sampled end of sequence; truncated: those of them that the token limit cut off (none
+            where every completion is to have that length); masked: those that TRL takes out of the loss.
         untrained: rows that no finished step has trained on yet.
     """
 
@@ -36,6 +37,7 @@ class GeneratedBatch:
     texts: list[str] = field(default_factory=list)
     verdicts: Sequence[Any] = ()
     advantages: list[float] = field(default_factory=list)
+    unended: list[bool] = field(default_factory=list)
     truncated: list[bool] = field(default_factory=list)
     masked: list[bool] = field(default_factory=list)
     times: Times = field(default_factory=dict)
@@ -56,10 +58,6 @@ class GeneratedBatch:
     def trace_id(self) -> str:
         """The id that spans of this batch carry."""
         return f"gen-{self.number}"
-
-    def trained_tokens(self, row: int) -> int:
-        """Policy tokens of a row that count in the loss: none where TRL masks a truncated completion."""
-        return 0 if self.masked[row] else len(self.response_tokens[row])
 
     def rollout_rows(self, facts: Mapping[str, Any]) -> list[Row]:
         """The rows of the `rollouts` table; `facts` are the columns that are the same for every row of a run."""
@@ -97,7 +95,7 @@ class GeneratedBatch:
             "reward": verdict.components,
             "reward_total": verdict.reward_total if verdict.status == "ok" else None,
             "advantage": self.advantages[row],
-            "stop_reason": "length" if self.truncated[row] else "eos",
+            "stop_reason": "length" if self.unended[row] else "eos",
             "stop_reason_source": "derived",
             "status": status if verdict.status == "ok" else "infrastructure_error",
             "t_verify_start": verdict.t_start,
@@ -119,7 +117,7 @@ class GeneratedBatch:
         trainer: npt.NDArray[np.float32],
         old: npt.NDArray[np.float32] | None,
     ) -> list[Row]:
-        """Rows of the `trained` table for a micro-batch.
+        """Rows of the `trained` table for a micro-batch; a completion that TRL masks as truncated is not trained on.
 
         Args:
             rows: batch rows, in the order of the micro-batch.
@@ -131,17 +129,14 @@ class GeneratedBatch:
             {
                 **step,
                 "sample_id": self.sample_ids[row],
-                "trainer_logprobs": self._policy_part(row, trainer[at]),
-                "old_logprobs": None if old is None else self._policy_part(row, old[at]),
+                "trainer_logprobs": trainer[at][: len(self.response_tokens[row])],
+                "old_logprobs": None if old is None else old[at][: len(self.response_tokens[row])],
                 "advantage": self.advantages[row],
-                "policy_tokens": self.trained_tokens(row),
+                "policy_tokens": len(self.response_tokens[row]),
             }
             for at, row in enumerate(rows)
+            if not self.masked[row]
         ]
-
-    def _policy_part(self, row: int, logprobs: npt.NDArray[np.float32]) -> Any:
-        """The completion's part of a padded row; None where TRL masks the whole completion."""
-        return None if self.masked[row] else logprobs[: len(self.response_tokens[row])]
 
 
 def order_of_prompts(task: Mapping[str, Any], batches: int, available: int) -> list[int]:

@@ -109,6 +109,8 @@ class VllmEngine:
             self._sync()
         finally:
             end = self._clock.enter(before)
+        # Before a first generation and after sleep, TRL pushes from within `generate`.
+        self.last.t_start = end
         self._on_push(start, end)
 
     def _transition(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,5 +138,3 @@ def _logprob_kind(vllm_generation: Any) -> str:
 def parameter_bytes(model: Any) -> int:
     """Bytes of all parameters: what a full push moves."""
     return sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-
-

@@ -1,6 +1,6 @@
 """Runs one cell inside TRL's own environment: `python -m adapters.trl.inside`, with RLAXES_CELL set.
 
-`--check-hooks` runs nothing: it prints what drifted in the installed version as a JSON list and exits with 1 if any did.
+`--check-hooks` only prints what drifted in the installed version as a JSON list, and exits with 1 if any did.
 """
 
 import time

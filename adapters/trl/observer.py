@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from adapters.trl.advantages import check_advantages
 from adapters.trl.batch import GeneratedBatch, Row
 from adapters.trl.engine import GenerateEngine, VllmEngine, parameter_bytes
 from adapters.trl.hooks import GENERATE, HookDrift, check_returned, check_scored
@@ -27,10 +28,11 @@ class Observer:
         self._probe, self._reward, self._facts = probe, reward, facts
         self.window: dict[str, int] = {}
         self._batch: GeneratedBatch | None = None
-        self._batches = 0
+        self._batches = self._skipped = 0
         self._published = self._engine_version = 0
         self._step_rows: list[int] = []
         self._padded = 0
+        self._advantages_checked = False
         self._update: Row = {}
 
     def attach(self, trainer: Any) -> None:
@@ -47,7 +49,12 @@ class Observer:
 
     @property
     def version(self) -> int:
-        """Optimizer steps applied to the policy."""
+        """Optimizer steps applied to the policy: TRL's `global_step` counts skipped ones too."""
+        return self.step - self._skipped
+
+    @property
+    def step(self) -> int:
+        """The optimizer step at hand, or between two the next one, from 0."""
         return int(self._trainer.state.global_step)
 
     # Publications
@@ -57,23 +64,28 @@ class Observer:
         self._probe.note("settings", settings_in_force(self._trainer, self._probe.cell))
         self._probe.note("absent_stages", absent_stages(self._trainer))
         if not self._trainer.use_vllm:
+            self._shared = self._engine_holds_trained_tensors()
             self._share()
 
     def _share(self) -> None:
         """The generating module is the trained one: a step publishes by being applied."""
         now = self.clock.enter(None)
+        detail = "the generating module holds the optimizer's own tensors, checked when training began"
+        self._publish("shared", now, now, 0, verified=self._shared, detail=detail)
+
+    def _engine_holds_trained_tensors(self) -> bool:
         trained = {id(p) for group in self._trainer.optimizer.param_groups for p in group["params"]}
         engine = self._trainer.accelerator.unwrap_model(self._trainer.model_wrapped)
-        same = trained <= {id(parameter) for parameter in engine.parameters()}
-        detail = "the generating module holds the optimizer's own tensors"
-        self._publish("shared", now, now, 0, verified=same, detail=detail)
+        return trained <= {id(parameter) for parameter in engine.parameters()}
 
     def _pushed(self, start: int, end: int) -> None:
         """A full push into vLLM ended; TRL gets no acknowledgement that says what arrived."""
         self._published += 1
         self._publish("full", start, end, parameter_bytes(self._trainer.model), verified=None, detail=None)
 
-    def _publish(self, kind: str, start: int, end: int, size: int, *, verified: bool | None, detail: str | None) -> None:
+    def _publish(
+        self, kind: str, start: int, end: int, size: int, *, verified: bool | None, detail: str | None
+    ) -> None:
         self._engine_version = self.version
         self._probe.publication(
             published_version=self._published,
@@ -94,11 +106,11 @@ class Observer:
 
     def step_begins(self) -> None:
         """The first work of an optimizer step: its rows come from the data loader."""
-        labels = {"policy_version": self.version, "step": self.version, "trace_id": self._trace_id()}
+        labels = {"policy_version": self.version, "step": self.step, "trace_id": self._trace_id()}
         self.clock.labels.update(labels)
         start = self.clock.enter("prompt_prep")
         self.window.setdefault("t_start", start)
-        self._update = {"step": self.version, "policy_version_before": self.version, "t_start": start}
+        self._update = {"step": self.step, "policy_version_before": self.version, "t_start": start}
         self._step_rows, self._padded = [], 0
 
     def _trace_id(self) -> str:
@@ -118,11 +130,12 @@ class Observer:
         end = self.clock.enter(None)
         self.window["t_end"] = end
         skipped = bool(self._trainer.accelerator.optimizer_step_was_skipped)
+        self._skipped += skipped
         batch = self._batch
         if batch is None:
             raise HookDrift("hook drift: an optimizer step ended before any batch was generated")
         with self.clock.aside():
-            rows = self._step_rows
+            rows = [row for row in self._step_rows if not batch.masked[row]]
             self._update |= {
                 "batch_id": self._batch_id(self._trainer._step - 1),
                 "policy_version_after": self.version,
@@ -130,17 +143,23 @@ class Observer:
                 "applied": not skipped,
                 "records": len(rows),
                 "groups": len({batch.group_ids[row] for row in rows}),
-                "policy_tokens": sum(batch.trained_tokens(row) for row in rows),
+                "policy_tokens": sum(len(batch.response_tokens[row]) for row in rows),
                 "padded_tokens": self._padded,
                 "clip_low": self._trainer.epsilon_low,
                 "clip_high": self._trainer.epsilon_high,
             }
-            first = sorted(batch.untrained.intersection(rows))
-            batch.untrained.difference_update(first)
-            self._probe.fates(batch.fate_rows(first, "trained", None, end))
+            self._write_fates(batch, rows, end)
             if not self._trainer.use_vllm:
                 self._published += 1
                 self._share()
+
+    def _write_fates(self, batch: GeneratedBatch, rows: Sequence[int], end: int) -> None:
+        """A row is trained once the first step that takes it is over; rows that TRL masks never are."""
+        first = sorted(batch.untrained.intersection(rows))
+        masked = sorted(row for row in batch.untrained.intersection(self._step_rows) if batch.masked[row])
+        batch.untrained.difference_update(self._step_rows)
+        self._probe.fates(batch.fate_rows(first, "trained", None, end))
+        self._probe.fates(batch.fate_rows(masked, "dropped", "truncated", end))
 
     def logged(self, logs: Mapping[str, Any]) -> None:
         """TRL logs a step after it ended: its loss, gradient norm and learning rate complete the row."""
@@ -177,9 +196,10 @@ class Observer:
             batch.policy_version, batch.published_version = self._engine_version, self._published
             self._take_engine(batch, values[4])
             ends = set(self._trainer.eos_token_ids)
-            batch.truncated = [not tokens or tokens[-1] not in ends for tokens in batch.response_tokens]
-            hide = self._trainer.mask_truncated_completions
-            batch.masked = [hide and truncated for truncated in batch.truncated]
+            batch.unended = [not tokens or tokens[-1] not in ends for tokens in batch.response_tokens]
+            free, hide = self._probe.cell["track"] == "free", self._trainer.mask_truncated_completions
+            batch.truncated = [free and unended for unended in batch.unended]
+            batch.masked = [hide and unended for unended in batch.unended]
             batch.untrained = set(range(len(batch.sample_ids)))
 
     def _take_engine(self, batch: GeneratedBatch, reported: Sequence[Sequence[float]] | None) -> None:
@@ -201,9 +221,18 @@ class Observer:
         with self.clock.aside():
             batch.texts, batch.verdicts = self._reward.last_texts, self._reward.last_verdicts
             batch.advantages = scored["advantages"].tolist()
+            self._check_advantages(batch)
             self._note_verifier_errors(batch)
             self._probe.accept_rollouts(batch.rollout_rows(self._facts))
             scored[ROW] = torch.arange(len(batch.sample_ids))
+
+    def _check_advantages(self, batch: GeneratedBatch) -> None:
+        """Once, on the first batch with a group whose rewards differ."""
+        rewards = [verdict.reward_total for verdict in batch.verdicts]
+        if not self._advantages_checked and len(set(rewards)) > 1:
+            scaled = self._trainer.scale_rewards != "none"
+            check_advantages(rewards, batch.advantages, self._trainer.num_generations, scaled=scaled)
+            self._advantages_checked = True
 
     def _note_verifier_errors(self, batch: GeneratedBatch) -> None:
         for sample_id, verdict in zip(batch.sample_ids, batch.verdicts, strict=True):
@@ -224,18 +253,20 @@ class Observer:
             old = inputs.get("old_per_token_logps")
             step = {
                 "batch_id": self._batch_id(self._trainer._step - 1),
-                "step": self.version,
+                "step": self.step,
                 "epoch": self._position(self._trainer._step - 1)[1],
                 "policy_version": self.version,
                 "published_version": self._published,
                 "t_step_start": self._update["t_start"],
             }
-            self._probe.trained(batch.trained_rows(rows, step, _numbers(logprobs), None if old is None else _numbers(old)))
+            self._probe.trained(
+                batch.trained_rows(rows, step, _numbers(logprobs), None if old is None else _numbers(old))
+            )
             self._step_rows += rows
 
     def _count_forward(self, batch: GeneratedBatch, rows: Sequence[int], inputs: Mapping[str, Any]) -> dict[str, int]:
         prompt = sum(len(batch.prompt_tokens[row]) for row in rows)
-        policy = sum(batch.trained_tokens(row) for row in rows)
+        policy = sum(len(batch.response_tokens[row]) for row in rows if not batch.masked[row])
         width = inputs["prompt_ids"].shape[1] + inputs["completion_ids"].shape[1]
         padded = len(rows) * width - prompt - policy
         self._padded += padded

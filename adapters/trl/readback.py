@@ -9,13 +9,20 @@ from typing import Any
 
 import torch
 
+from adapters.trl.advantages import STD_DDOF, STD_EPS
+
 PACKAGES = ("trl", "torch", "transformers", "accelerate", "datasets", "tokenizers", "peft", "vllm", "numpy", "pyarrow")
 LOSS_OF = {"dapo": "token_mean", "bnpo": "token_mean", "grpo": "sequence_mean"}
 
 
 def settings_in_force(trainer: Any, cell: Mapping[str, Any]) -> dict[str, Any]:
     """Each task setting with the value that TRL's objects hold; keys that begin with `trl.` are TRL's own settings."""
-    return _batch_settings(trainer, cell) | _sampling_settings(trainer) | _loss_settings(trainer) | _optimizer_settings(trainer)
+    return (
+        _batch_settings(trainer, cell)
+        | _sampling_settings(trainer)
+        | _loss_settings(trainer)
+        | _optimizer_settings(trainer)
+    )
 
 
 def _batch_settings(trainer: Any, cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,15 +64,15 @@ def _sampling_settings(trainer: Any) -> dict[str, Any]:
 
 
 def _loss_settings(trainer: Any) -> dict[str, Any]:
-    """`std_ddof` and `advantage_eps` are constants of TRL's source; `adapters.trl.constants` holds them to it."""
+    """`std_ddof` and `advantage_eps` are constants of TRL's source, which `adapters.trl.advantages` holds it to."""
     return {
         "loss": LOSS_OF[trainer.loss_type],
         "trl.loss_type": trainer.loss_type,
         "clip_low": trainer.epsilon_low,
         "clip_high": trainer.epsilon_high,
         "advantage_std": trainer.scale_rewards,
-        "std_ddof": 1,
-        "advantage_eps": 1e-4,
+        "std_ddof": STD_DDOF,
+        "advantage_eps": STD_EPS,
         "kl_beta": trainer.beta,
         "trl.use_bias_correction_kl": trainer.args.use_bias_correction_kl,
         "mask_truncated": trainer.mask_truncated_completions,
@@ -158,4 +165,9 @@ def versions() -> dict[str, str]:
 def threads() -> dict[str, Any]:
     """How many threads compute, and what the environment asked for."""
     asked = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_WAIT_POLICY")}
-    return {"torch": torch.get_num_threads(), "interop": torch.get_num_interop_threads(), "cpus": os.cpu_count(), **asked}
+    return {
+        "torch": torch.get_num_threads(),
+        "interop": torch.get_num_interop_threads(),
+        "cpus": os.cpu_count(),
+        **asked,
+    }

@@ -1,6 +1,7 @@
 """Builds TRL's trainer for a cell, trains, and writes what the run was."""
 
 import json
+import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,6 +41,8 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     verifier = Verifier.start(bundle, cell["task"]["verifier_timeout_s"])
     stack.callback(verifier.close)
     reward = VerifierReward(verifier)
+    if cell["layout"]["name"] == "disaggregated_sync":
+        _start_server(cell, bundle, stack)
     trainer, observer = _build(probe, bundle, reward)
     if observer is not None:
         _note_start(probe, trainer)
@@ -54,6 +57,15 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
         "train_seconds": wall,
         "observer": probe.enabled,
     }
+
+
+def _start_server(cell: dict[str, Any], bundle: Bundle, stack: ExitStack) -> None:
+    """Before torch first looks for devices: the trainer sees one, the server the others."""
+    from adapters.trl.gpu.server import server_command, serving, split_devices
+
+    served, trained = split_devices(os.environ.get("CUDA_VISIBLE_DEVICES"), cell["profile"]["devices"])
+    os.environ["CUDA_VISIBLE_DEVICES"] = trained
+    stack.enter_context(serving(server_command(str(bundle.model_dir), cell["adapter_options"]), served))
 
 
 def _train(trainer: Any, observer: Observer | None, directory: Path) -> float:
@@ -82,7 +94,7 @@ def _build(probe: Probe, bundle: Bundle, reward: VerifierReward) -> tuple[Any, O
     }
     if not probe.enabled:
         return GRPOTrainer(**arguments), None
-    observer = Observer(probe, reward, _rollout_facts(cell, bundle, reward))
+    observer = Observer(probe, reward, _rollout_facts(cell, bundle))
     return ProbedGRPOTrainer(**arguments, observer=observer), observer
 
 
@@ -103,7 +115,9 @@ def _identical_form(bundle: Bundle, tokenizer: Any) -> str:
     """Which of a prompt's forms TRL tokenizes to the bundle's ids (GRPOTrainer._tokenize_prompts)."""
     expected = [list(prompt.token_ids) for prompt in bundle.prompts]
     messages = [prompt.messages for prompt in bundle.prompts]
-    chat = tokenizer.apply_chat_template(conversation=messages, add_generation_prompt=True, tokenize=True, return_dict=True)
+    chat = tokenizer.apply_chat_template(
+        conversation=messages, add_generation_prompt=True, tokenize=True, return_dict=True
+    )
     if chat["input_ids"] == expected:
         return "messages"
     if tokenizer(text=[prompt.text for prompt in bundle.prompts])["input_ids"] == expected:
@@ -112,7 +126,7 @@ def _identical_form(bundle: Bundle, tokenizer: Any) -> str:
     raise SystemFailure(f"TRL would not use the bundle's token ids for prompt {bundle.prompts[first].prompt_id}")
 
 
-def _rollout_facts(cell: dict[str, Any], bundle: Bundle, reward: VerifierReward) -> dict[str, Any]:
+def _rollout_facts(cell: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
     """Columns of the rollouts table that are the same for the whole run."""
     task = cell["task"]
     decoding = {key: task[key] for key in ("temperature", "top_p", "top_k", "min_p", "max_tokens")}

@@ -30,12 +30,12 @@ class SamplingRecorder:
         self._rows = rows
         self._held = 0
 
-    def see_scores(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def see_scores(self, _input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Logits processor: keeps `scores` (rows x vocabulary, float32) and hands them on unchanged."""
         self._scores.append(scores)
         return scores
 
-    def see_token(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+    def see_token(self, input_ids: torch.Tensor, _scores: Any, **_: Any) -> torch.Tensor:
         """Stopping criterion that never stops: reads the token that was just appended to `input_ids`."""
         start = time.perf_counter_ns()
         if self._never_stop is None:
@@ -49,7 +49,7 @@ class SamplingRecorder:
         return self._never_stop
 
     def logprobs(self, completion_ids: torch.Tensor) -> torch.Tensor:
-        """Log-probs of `completion_ids` (rows x steps, what `generate` returned past the prompt): rows x steps, float32.
+        """Log-probs of `completion_ids`, what `generate` returned past the prompt: both rows x steps; float32.
 
         Tokens after a row's end hold no meaning.
 

@@ -48,7 +48,8 @@ class StageClock:
         now = self.boundary() if at is None else at
         if self._stage is not None:
             cpu_ns = time.process_time_ns() - self._cpu
-            self._probe.add_span(self._stage, self._start, now, cpu_ns=cpu_ns, **self.labels, **self._counts)
+            fields = {**self.labels, **self._counts, "cpu_ns": cpu_ns}
+            self._probe.add_span(self._stage, self._start, now, **fields)
         self._stage, self._counts = stage, {}
         self._cpu = time.process_time_ns()
         self._start = time.perf_counter_ns()

@@ -12,7 +12,7 @@ from adapters.trl.observer import Observer
 from harness.probe import Probe
 
 
-class ProbedGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
+class ProbedGRPOTrainer(GRPOTrainer):
     """`GRPOTrainer` under an observer; see `adapters.trl.hooks` for the places held on to and why."""
 
     def __init__(self, *args: Any, observer: Observer, **kwargs: Any) -> None:
@@ -68,7 +68,9 @@ class ProbedGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self.clock.enter("batch_assembly")
         return values
 
-    def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
         """The training forward pass and the loss; TRL's metrics of the loss are computed in it too."""
         self.clock.enter("forward_backward")
         self._micro_batch = inputs
@@ -83,31 +85,33 @@ class ProbedGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         return super()._get_grad_norm(model, grad_norm)
 
 
-class ObserverCallback(TrainerCallback):  # type: ignore[misc]
+class ObserverCallback(TrainerCallback):
     """Steps end and are logged where only a callback is told."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
         """Optimizer and engine exist: the initial weights can be accounted for."""
         self._observer.training_begins()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, *_: Any, **__: Any) -> None:
         """The step is applied, its gradients are zeroed, the version is counted up."""
         self._observer.step_ends()
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(self, *_: Any, logs: Any = None, **__: Any) -> None:
         """TRL logged the step that just ended."""
         self._observer.logged(logs or {})
 
 
-class ProgressCallback(TrainerCallback):  # type: ignore[misc]
+class ProgressCallback(TrainerCallback):
     """Tells the harness how far the run is; the bare twin of a run has it too."""
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _args: Any, state: Any, *_: Any, **__: Any) -> None:
         """One more optimizer step is done."""
-        self._probe.progress(state.global_step, state.max_steps, f"optimizer step {state.global_step} of {state.max_steps}")
+        self._probe.progress(
+            state.global_step, state.max_steps, f"optimizer step {state.global_step} of {state.max_steps}"
+        )
