@@ -109,8 +109,7 @@ def _environment(adapter: Adapter, variant: str, profile: str) -> Iterator[Check
     python = adapter.spec["python"]
     name = environment_name(adapter.name, lock, python)
     environment = find_environment(adapter.name, lock, python)
-    choice = f"adapter={adapter.name} profile={profile}" + ("" if variant == profile else f" +adapter.lock={variant}")
-    sync = f"rlaxes env sync {choice}"
+    sync = f"rlaxes env sync adapter={_configuration(adapter, variant)} profile={profile}"
     if environment is None:
         half = "only half-made" if (environments_folder() / name).exists() else "not made"
         yield Check(f"{label}: environment", ok=False, detail=f"{name} is {half}", mend=sync)
@@ -121,6 +120,15 @@ def _environment(adapter: Adapter, variant: str, profile: str) -> Iterator[Check
     mend = f"rlaxes env remove {name} && {sync} (after `uv cache clean PACKAGE` for a package whose files differ)"
     yield Check(f"{label}: packages", not differing, "; ".join(differing) or "as the lock says", mend)
     yield _hooks(adapter, environment.python, label)
+
+
+def _configuration(adapter: Adapter, variant: str) -> str:
+    """The choice on the command line (a file of conf/adapter) that uses this environment."""
+    for file in sorted((CONF / "adapter").glob("*.yaml")):
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if content.get("name") == adapter.name and content.get("lock") == variant:
+            return file.stem
+    return adapter.name
 
 
 def _lock(adapter: Adapter, variant: str, lock: Path, label: str) -> Iterator[Check]:

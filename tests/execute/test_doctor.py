@@ -94,3 +94,11 @@ def test_a_missing_lock_and_an_unknown_profile(adapter: Adapter) -> None:
     assert not _checks()["small: lock"].ok
     with pytest.raises(UserError, match="no profile nonesuch; there are cpu"):
         diagnose("small", "nonesuch")
+
+
+def test_a_variant_is_mended_by_the_choice_that_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`reference_vllm` of conf/adapter uses the lock `cpu_vllm` of the adapter `reference`."""
+    monkeypatch.setenv("RLAXES_CACHE", str(tmp_path))
+    checks = {check.name: check for check in diagnose("reference", "cpu")}
+    assert checks["reference (cpu_vllm): environment"].mend == "rlaxes env sync adapter=reference_vllm profile=cpu"
+    assert checks["reference: environment"].mend == "rlaxes env sync adapter=reference profile=cpu"
