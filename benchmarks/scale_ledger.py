@@ -94,7 +94,7 @@ def _rollouts(
 ) -> Any:
     whole = lengths + PROMPT
     ends = np.cumsum(whole)
-    mask = np.ones(int(whole.sum()), np.uint8)
+    mask: Any = np.ones(int(whole.sum()), np.uint8)
     for offset in range(PROMPT):
         mask[ends - whole + offset] = 0
     rewards = generator.integers(0, 2, SAMPLES).astype(np.float64)

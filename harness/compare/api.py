@@ -20,8 +20,10 @@ def compare_rows(cells: Sequence[CellResult], reference: str = "reference") -> l
     figure that any group of its track has; where it has no value, the row says why.
 
     Args:
+        cells: every planned cell; the values of one that did not end well count in no median.
         reference: the adapter whose completion lengths and values the others are held against.
     """
+    cells = [cell if cell.status == "ok" else replace(cell, values=()) for cell in cells]
     groups = groups_of(cells)
     known = {kind.tag: kind for kind in catalogue()}
     rows = []

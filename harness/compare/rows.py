@@ -20,7 +20,7 @@ class Row:
         measure: the tag of the measure's class; with `variant` (a stage, a phase, a bucket) unique in its cell.
         value: the median over the repeats.
         n: the number of repeats that it rests on.
-        low, high: percentile bootstrap interval of the median (see `harness.compare.statistics.interval_note`).
+        low, high: percentile bootstrap interval of the median (see `harness.compare.statistics.INTERVAL_NOTE`).
         state: why there is a value or none; `not comparable` keeps the value.
         reason: the cause of any state but `measured`; what to know beside a measured value.
         evidence: the ledger table and columns that show it.

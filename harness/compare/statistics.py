@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean, median, stdev
 
 from scipy.optimize import brentq
@@ -101,14 +102,19 @@ def detectable_change(values: Sequence[float], power: float = POWER, level: floa
     n = len(logs)
     if n < 2 or n < len(values):
         return None
+    return math.expm1(_detectable_shift(n, power, level) * stdev(logs) * math.sqrt(2 / n))
+
+
+@cache
+def _detectable_shift(n: int, power: float, level: float) -> float:
+    """The difference of two means of n, in their standard errors, that the t test finds with that power."""
     degrees = 2 * n - 2
     critical = float(t.ppf(1 - level / 2, degrees))
 
     def missing_power(shift: float) -> float:  # the other tail adds nothing at such a power
         return float(nct.sf(critical, degrees, shift)) - power
 
-    shift = float(brentq(missing_power, 0.0, 2 * critical + 2))
-    return math.expm1(shift * stdev(logs) * math.sqrt(2 / n))
+    return float(brentq(missing_power, 0.0, 2 * critical + 2))
 
 
 def middle(values: Sequence[float]) -> float:

@@ -29,6 +29,8 @@ def pieces(path: Path, columns: Sequence[str], list_column: str) -> Iterator[pa.
     tokens = sum(file.metadata.row_group(group).column(leaf).num_values for group in range(file.num_row_groups))
     size = min(MOST_ROWS_A_PIECE, max(1, TOKENS_A_PIECE * rows // max(1, tokens)))
     yield from file.iter_batches(batch_size=size, columns=list(columns), use_threads=False)
+    if rows == 0:  # one empty piece, so that columns without rows still have their types
+        yield pa.RecordBatch.from_pylist([], schema=file.schema_arrow)
 
 
 def _leaves(file: pq.ParquetFile) -> list[str]:

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,12 @@ def test_an_adapter_that_never_ended_well_has_every_row_with_its_cause(status: s
     assert (row.state, row.value, row.n, row.low) == (state, None, 0, None)
     assert row.reason
     assert "hung" in row.reason
+
+
+def test_what_a_failed_cell_left_counts_in_no_median() -> None:
+    half_done = replace(failed("trl", 1), values=[value(SPEED, 99.0)])
+    row = row_of(compare_rows([cell("trl", 0, value(SPEED, 4.0)), half_done]), "trl", SPEED)
+    assert (row.value, row.n, row.repeats) == (4.0, 1, (4.0, None))
 
 
 def test_not_measured_is_told_apart_from_an_absent_stage() -> None:

@@ -53,7 +53,7 @@ def test_without_a_roofline_there_is_no_headroom(tmp_path: Path, stage: str) -> 
 
 
 def test_headroom_without_a_note_or_a_count_says_what_is_missing(tmp_path: Path) -> None:
-    silent = [span("decode", at(3, 95), at(3, 96), trace_id="gen-3", output_tokens=0)]
+    silent = [span("decode", at(2, 96), at(2, 97), trace_id="gen-2", output_tokens=0)]
     found = figures(loop_cell(tmp_path, spans=silent))
     assert found["headroom_decode"].value is None
     assert "forward passes" in str(found["headroom_decode"].reason)
