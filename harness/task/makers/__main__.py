@@ -6,7 +6,7 @@ An error that the user can mend leaves as one line `rlaxes-error KIND MESSAGE` o
 import sys
 from pathlib import Path
 
-from harness.errors import RlaxesError, UserError
+from harness.errors import PrerequisiteError, RlaxesError, UserError
 from harness.task.makers import hf, smollm2, tiny
 from harness.task.makers.job import Job, Maker, make_bundle
 from harness.task.orphan import exit_with_parent
@@ -22,10 +22,16 @@ def main(job_file: Path) -> int:
     job = Job.read(job_file)
     try:
         make_bundle(job, _maker(str(job.model["name"])))
+    except ModuleNotFoundError as error:
+        return _refuse(PrerequisiteError(f"{error.name} is missing in the environment {sys.prefix}: rlaxes env sync"))
     except RlaxesError as error:
-        print("rlaxes-error", type(error).__name__, " ".join(str(error).split()), file=sys.stderr)
-        return EXIT_REFUSED
+        return _refuse(error)
     return 0
+
+
+def _refuse(error: RlaxesError) -> int:
+    print("rlaxes-error", type(error).__name__, " ".join(str(error).split()), file=sys.stderr)
+    return EXIT_REFUSED
 
 
 def _maker(name: str) -> Maker:

@@ -7,9 +7,10 @@ from harness.task.kinds import kind_of
 from harness.task.makers.job import say, tokenise
 from harness.task.problem import Problem
 
-BATCH = 128
-LEARNING_RATE = 2e-3
-EXAMPLES = 8192
+BATCH = 64
+LEARNING_RATE = 1e-3
+BETAS = (0.9, 0.95)
+EXAMPLES = 4096
 CHECK_EVERY = 10
 CHECKED_PROMPTS = 256
 IGNORED = -100
@@ -32,7 +33,7 @@ def fit(
         data = encode(tokenizer, examples)
         checked = encode(tokenizer, prompts[:CHECKED_PROMPTS])
         generator = torch.Generator().manual_seed(seed)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.01)
         step, right = 0, torch.zeros(1)
         while right.mean() < accuracy and time.monotonic() - started < seconds:
             rows = torch.randint(len(examples), (BATCH,), generator=generator)

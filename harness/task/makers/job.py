@@ -82,10 +82,21 @@ def _save_model(folder: Path, made: Made) -> None:
     # One file whatever the size: every framework reads it, and its hash is one number.
     made.model.save_pretrained(folder, max_shard_size="1000GB")
     made.tokenizer.save_pretrained(folder)
+    _portable_tokenizer(folder / "tokenizer_config.json")
     for file in folder.iterdir():
         file.chmod(0o644)
     if not (folder / "model.safetensors").is_file() or not (folder / "tokenizer.json").is_file():
         raise UserError(f"this model does not save as one model.safetensors with a tokenizer.json: {folder}")
+
+
+def _portable_tokenizer(config: Path) -> None:
+    """Name the tokenizer's class as every version of transformers knows it; version 5 writes a name of its own."""
+    values = json.loads(config.read_text(encoding="utf-8"))
+    if values.get("tokenizer_class") == "TokenizersBackend":
+        values["tokenizer_class"] = "PreTrainedTokenizerFast"
+    for local in ("is_local", "local_files_only", "backend"):
+        values.pop(local, None)
+    config.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _neutral_generation(model: Any, tokenizer: Any) -> None:

@@ -60,12 +60,13 @@ def build_tokenizer() -> Any:
     characters = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     characters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     characters.decoder = decoders.Fuse()
+    # Here and not through transformers, whose two major versions write this list to their config in different shapes.
+    characters.add_special_tokens(list(ROLES))
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=characters,
         pad_token=PAD,
         eos_token=EOS,
         unk_token=UNKNOWN,
-        additional_special_tokens=list(ROLES),
         model_max_length=1024,
     )
     tokenizer.chat_template = TEMPLATE
@@ -91,6 +92,7 @@ def build_model(settings: TinySettings, tokenizer: Any) -> Any:
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        initializer_range=0.05,
         dtype="float32",
     )
     return Qwen2ForCausalLM(config)
