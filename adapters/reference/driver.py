@@ -13,6 +13,7 @@ LAYOUT = "colocated_sync"
 ENGINES = ("transformers", "vllm")
 LOSSES = ("token_mean", "sequence_mean")
 STDS = ("group", "none")
+VLLM_HOTTEST = 2.0
 
 
 class ReferenceDriver:
@@ -40,6 +41,8 @@ class ReferenceDriver:
             return f"a group of {task['group_size']} has no standard deviation with std_ddof={task['std_ddof']}"
         if task["group_size"] < 2:
             return "a group of one has nothing to be compared with"
+        if options["engine"] == "vllm" and task["temperature"] > VLLM_HOTTEST:
+            return f"vLLM takes no temperature above {VLLM_HOTTEST:g}"
         return None
 
     def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:

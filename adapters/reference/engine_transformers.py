@@ -42,7 +42,7 @@ CACHE_MARGIN = 1.25
 RESULT_SECONDS = 600.0
 
 
-class _TimedManager(ContinuousBatchingManager):  # type: ignore[misc]
+class _TimedManager(ContinuousBatchingManager):
     """The library's manager, whose engine steps tick a clock."""
 
     clock = PhaseClock()
@@ -75,6 +75,9 @@ class TransformersEngine:
             continuous_batching_config=_batching_config(settings.batch_size, longest),
         )
         self._manager.start()
+        # The thread seeds torch's generator when it sets itself up; it has done so once it can be paused.
+        with self._manager.pause():
+            pass
 
     def generate(self, prompts: Sequence[Sequence[int]], n: int, max_tokens: int) -> Generation:
         """See `Engine.generate`."""

@@ -40,7 +40,6 @@ def policy_logprobs(model: Any, packed: Packed, temperature: float) -> Tensor:
     return -functional.cross_entropy(logits, packed.targets, reduction="none")
 
 
-@torch.no_grad()
 def check_output_layer(model: Any, prompt: list[int], device: str) -> None:
     """Hold `policy_logits` to the model's own forward pass: some architectures scale or cap their logits.
 
@@ -48,8 +47,9 @@ def check_output_layer(model: Any, prompt: list[int], device: str) -> None:
         SystemFailure: they differ.
     """
     packed = pack([(prompt[:1], prompt[1:])], pad=0, device=device)
-    whole = model(input_ids=packed.ids, use_cache=False).logits[0, :-1].float()
-    gap = (policy_logits(model, packed) - whole).abs().max().item()
+    with torch.no_grad():
+        whole = model(input_ids=packed.ids, use_cache=False).logits[0, :-1].float()
+        gap = (policy_logits(model, packed) - whole).abs().max().item()
     if not gap <= HEAD_TOLERANCE:
         kind = type(model).__name__
         raise SystemFailure(f"{kind} does more to its logits than its output layer (they differ by {gap:.3g})")

@@ -44,7 +44,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     digest = facts.parameter_sha256(parts.trainer.model)
     _note_end(probe, outcome, digest)
     return {
-        "wall_s": (outcome.t_end - outcome.t_start) / 1e9,
+        "train_seconds": (outcome.t_end - outcome.t_start) / 1e9,
         "final_loss": outcome.final_loss,
         "final_parameter_sha256": digest,
         "steps": settings.steps,

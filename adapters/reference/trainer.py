@@ -55,7 +55,6 @@ class Trainer:
         """The trained tensors by name, a tied one once."""
         return ((name, parameter.detach()) for name, parameter in self.model.named_parameters())
 
-    @torch.no_grad()
     def score(self, samples: Sequence[Sample]) -> int:
         """Fill in `old` and `reference` of a batch, in forward passes as large as training's; returns the padding
         positions computed on, each pass counted once."""
@@ -63,13 +62,13 @@ class Trainer:
         for part in self._split(samples, self._settings.micro_batches * self._settings.minibatches):
             packed = self._pack(part)
             padded += packed.padded_tokens
-            lengths = packed.lengths.tolist()
-            if self._settings.updates_per_batch > 1:
-                for sample, row in zip(part, self._logprobs(self.model, packed).split(lengths), strict=True):
-                    sample.old = row
-            if self._reference is not None:
-                for sample, row in zip(part, self._logprobs(self._reference, packed).split(lengths), strict=True):
-                    sample.reference = row
+            with torch.no_grad():
+                if self._settings.updates_per_batch > 1:
+                    for sample, row in zip(part, self._rows(self.model, packed), strict=True):
+                        sample.old = row
+                if self._reference is not None:
+                    for sample, row in zip(part, self._rows(self._reference, packed), strict=True):
+                        sample.reference = row
         return padded
 
     def assemble(self, minibatch: Sequence[Sample]) -> list[MicroBatch]:
@@ -110,6 +109,9 @@ class Trainer:
         # Checkpointing works in training mode only; dropout is off in both modes where the model has none.
         model.train(self._settings.optimizer.gradient_checkpointing and torch.is_grad_enabled())
         return policy_logprobs(model, packed, self._settings.decoding.temperature)
+
+    def _rows(self, model: Any, packed: Packed) -> list[Tensor]:
+        return list(self._logprobs(model, packed).split(packed.lengths.tolist()))
 
     def _pack(self, samples: Sequence[Sample]) -> Packed:
         pairs = [(sample.prompt.token_ids, sample.completion.tokens) for sample in samples]

@@ -1,0 +1,160 @@
+"""Loss and gradient against an independent computation: float64, sample by sample, unpadded, from the definitions."""
+
+import copy
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from adapters.reference.samples import Sample
+from adapters.reference.settings import Settings
+from adapters.reference.trainer import Trainer
+from tests.adapters.reference.in_env import tiny
+
+VOCAB = 24
+
+
+def _term(new: torch.Tensor, old: float, advantage: float, settings: Settings) -> torch.Tensor:
+    """PPO's clipped term of one token, by cases."""
+    objective = settings.objective
+    ratio = (new - old).exp()
+    low, high = 1.0 - objective.clip_low, 1.0 + objective.clip_high
+    if advantage >= 0:
+        return -advantage * (ratio if ratio.item() <= high else torch.tensor(high, dtype=torch.float64))
+    return -advantage * (ratio if ratio.item() >= low else torch.tensor(low, dtype=torch.float64))
+
+
+def expected_loss(policy: Any, reference: Any, samples: list[Sample], settings: Settings) -> torch.Tensor:
+    per_sample = []
+    for sample in samples:
+        prompt, tokens = sample.prompt.token_ids, sample.completion.tokens
+        ids = torch.tensor([prompt + tokens])
+        scores = (policy(input_ids=ids).logits[0] / settings.decoding.temperature).log_softmax(-1)
+        frozen = (reference(input_ids=ids).logits[0] / settings.decoding.temperature).log_softmax(-1).detach()
+        terms = []
+        for place, token in enumerate(tokens):
+            new = scores[len(prompt) - 1 + place, token]
+            old = new.item() if sample.old is None else sample.old[place].item()
+            term = _term(new, old, float(sample.advantage or 0.0), settings)
+            gap = frozen[len(prompt) - 1 + place, token] - new
+            terms.append(term + settings.objective.kl_beta * (gap.exp() - gap - 1.0))
+        per_sample.append(terms)
+    if settings.objective.loss == "token_mean":
+        every = [term for terms in per_sample for term in terms]
+        return torch.stack(every).sum() / len(every)
+    return torch.stack([torch.stack(terms).sum() / len(terms) for terms in per_sample]).mean()
+
+
+def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool((one - other).norm() <= 1e-5 * other.norm())
+
+
+@pytest.mark.parametrize("loss", ["token_mean", "sequence_mean"])
+@pytest.mark.parametrize("kl_beta", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(6))
+def test_loss_and_gradient(loss: str, kl_beta: float, seed: int) -> None:
+    draw = random.Random(seed)
+    settings = tiny.objective(loss=loss, kl_beta=kl_beta, clip_low=draw.choice([0.1, 0.2]), clip_high=0.28)
+    settings = replace(
+        settings,
+        micro_batches=draw.randint(1, 3),
+        minibatches=1 + seed % 2,
+        decoding=replace(settings.decoding, temperature=draw.choice([0.7, 1.0, 1.3])),
+    )
+    module = tiny.model(VOCAB, seed, scale=0.08)
+    trainer = Trainer(module, settings, pad=0)
+    samples = [tiny.sample(number, VOCAB, draw) for number in range(draw.randint(1, 9))]
+    trainer.score(samples)
+    tiny.perturb(module, seed)
+    for sample in samples:  # ratios on both sides of the clip range
+        if sample.old is not None:
+            sample.old += torch.tensor([draw.gauss(0.0, 0.3) for _ in sample.old])
+    reference = copy.deepcopy(trainer._reference or module).double()
+    double = copy.deepcopy(module).double()
+
+    results = [trainer.accumulate(micro) for micro in trainer.assemble(samples)]
+    expected = expected_loss(double, reference, samples, settings)
+    expected.backward()
+
+    assert math.isclose(sum(loss for loss, _ in results), expected.item(), rel_tol=1e-4, abs_tol=1e-5)
+    theirs = dict(double.named_parameters())
+    norm = math.sqrt(sum(parameter.grad.pow(2).sum().item() for parameter in theirs.values()))
+    for name, parameter in module.named_parameters():
+        gap = (parameter.grad.double() - theirs[name].grad).norm().item()
+        assert gap <= 1e-4 * norm + 1e-9, name
+
+
+def test_the_log_probs_that_are_reported_are_the_policys() -> None:
+    draw = random.Random(5)
+    module = tiny.model(VOCAB)
+    trainer = Trainer(module, replace(tiny.SETTINGS, micro_batches=2), pad=0)
+    for micro in trainer.assemble([tiny.sample(number, VOCAB, draw) for number in range(5)]):
+        _, rows = trainer.accumulate(micro)
+        for sample, row in zip(micro.samples, rows, strict=True):
+            expected = tiny.full_forward(module, sample.prompt.token_ids, sample.completion.tokens)
+            assert torch.allclose(torch.tensor(row), expected, atol=1e-5)
+
+
+def test_a_split_into_micro_batches_changes_nothing() -> None:
+    samples = [tiny.sample(number, VOCAB, random.Random(9 + number)) for number in range(7)]
+    gradients = []
+    for parts in (1, 3, 7):
+        module = tiny.model(VOCAB)
+        trainer = Trainer(module, replace(tiny.SETTINGS, micro_batches=parts), pad=0)
+        for micro in trainer.assemble(samples):
+            trainer.accumulate(micro)
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in module.parameters()]))
+    assert _near(gradients[0], gradients[1])
+    assert _near(gradients[0], gradients[2])
+
+
+def test_checkpointing_changes_nothing() -> None:
+    samples = [tiny.sample(number, VOCAB, random.Random(number)) for number in range(4)]
+    gradients = []
+    for on in (False, True):
+        module = tiny.model(VOCAB)
+        settings = replace(tiny.SETTINGS, optimizer=replace(tiny.OPTIMIZER, gradient_checkpointing=on))
+        trainer = Trainer(module, settings, pad=0)
+        for micro in trainer.assemble(samples):
+            trainer.accumulate(micro)
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in module.parameters()]))
+    assert _near(gradients[0], gradients[1])
+
+
+def test_a_step_is_adamw_after_clipping() -> None:
+    draw = random.Random(2)
+    module = tiny.model(VOCAB)
+    settings = replace(tiny.SETTINGS, optimizer=replace(tiny.OPTIMIZER, weight_decay=0.1, max_grad_norm=0.01))
+    trainer, before = Trainer(module, settings, pad=0), copy.deepcopy(module)
+    for micro in trainer.assemble([tiny.sample(number, VOCAB, draw) for number in range(4)]):
+        trainer.accumulate(micro)
+    gradients = {name: parameter.grad.double() for name, parameter in module.named_parameters()}
+    norm, applied = trainer.apply()
+    assert applied
+    assert trainer.version == 1
+    assert math.isclose(norm, math.sqrt(sum(g.pow(2).sum().item() for g in gradients.values())), rel_tol=1e-5)
+    after = dict(module.named_parameters())
+    for name, parameter in before.named_parameters():
+        clipped = gradients[name] * min(1.0, 0.01 / norm)
+        # Adam's first step: both moments, corrected for their bias, are the gradient and its square.
+        step = clipped / (clipped.abs() + 1e-8)
+        expected = parameter.double() * (1 - 1e-3 * 0.1) - 1e-3 * step
+        sure = clipped.abs() > 1e-7
+        assert torch.allclose(after[name].double()[sure], expected[sure], atol=2e-5), name
+
+
+def test_a_gradient_that_is_not_finite_is_not_applied() -> None:
+    module = tiny.model(VOCAB)
+    trainer = Trainer(module, tiny.SETTINGS, pad=0)
+    made = tiny.sample(0, VOCAB, random.Random(1))
+    made.advantage = math.inf
+    before = copy.deepcopy(module.state_dict())
+    for micro in trainer.assemble([made]):
+        trainer.accumulate(micro)
+    _, applied = trainer.apply()
+    assert not applied
+    assert trainer.version == 0
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())

@@ -1,0 +1,92 @@
+"""A random Qwen2 of two layers, samples for it, and settings: what the checks run on."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from adapters.reference.engine import Completion
+from adapters.reference.samples import Sample
+from adapters.reference.settings import Decoding, Objective, Optimizer, Settings
+from harness.task.bundle import Prompt
+
+EOS = 1
+DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=6, stop_at_eos=True)
+OBJECTIVE = Objective(0.2, 0.2, "token_mean", 0.0, "group", 1, 1e-4, False)
+OPTIMIZER = Optimizer(1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, False)
+SETTINGS = Settings(
+    run_id="check",
+    directory=Path(),
+    bundle=Path(),
+    device="cpu",
+    threads=2,
+    seed=3,
+    engine="transformers",
+    verify_every=1,
+    steps=1,
+    prompts_per_batch=4,
+    group_size=4,
+    minibatches=1,
+    micro_batches=1,
+    inner_epochs=1,
+    verifier_timeout_s=5.0,
+    decoding=DECODING,
+    objective=OBJECTIVE,
+    optimizer=OPTIMIZER,
+)
+
+
+def model(vocab: int = 24, seed: int = 0, tied: bool = False, scale: float = 0.3) -> Any:
+    """Large initial weights, so that the distributions are far from flat."""
+    torch.manual_seed(seed)
+    config = Qwen2Config(
+        vocab_size=vocab,
+        hidden_size=128,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=512,
+        initializer_range=scale,
+        tie_word_embeddings=tied,
+        bos_token_id=0,
+        eos_token_id=EOS,
+        pad_token_id=0,
+        dtype="float32",
+    )
+    return Qwen2ForCausalLM(config).eval()
+
+
+def objective(**changes: Any) -> Settings:
+    """The settings with another objective."""
+    return replace(SETTINGS, objective=replace(OBJECTIVE, **changes))
+
+
+def sample(number: int, vocab: int, draw: random.Random, longest: int = 7) -> Sample:
+    """A made-up sample with an advantage and no verdict."""
+    prompt = [draw.randrange(vocab) for _ in range(draw.randint(1, 5))]
+    tokens = [draw.randrange(vocab) for _ in range(draw.randint(1, longest))]
+    completion = Completion(tokens, [-1.0] * len(tokens), "length", "derived", 0, 0, 0, 0)
+    asked = Prompt(prompt_id=f"p{number}", messages=[], answer="", meta={}, text="", token_ids=prompt)
+    made = Sample(f"s{number}", f"g{number // 4}", "gen-0", asked, completion, 0, 0, truncated=False)
+    made.advantage = draw.gauss(0.0, 1.0)
+    return made
+
+
+def perturb(module: Any, seed: int = 1, by: float = 0.05) -> None:
+    """Change every weight, as a training step does."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += by * parameter.abs().mean() * torch.randn(parameter.shape, generator=generator)
+
+
+def full_forward(module: Any, prompt: list[int], tokens: list[int], temperature: float = 1.0) -> torch.Tensor:
+    """Log-probs of the tokens by one plain forward pass over the whole sequence, in the module's precision."""
+    with torch.no_grad():
+        logits = module(input_ids=torch.tensor([prompt + tokens]), use_cache=False).logits[0]
+    scores = (logits / temperature).log_softmax(-1)
+    return torch.stack([scores[len(prompt) - 1 + place, token] for place, token in enumerate(tokens)])

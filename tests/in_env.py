@@ -1,0 +1,57 @@
+"""Runs checks inside an adapter's own environment, which has the framework and no pytest.
+
+pytest is pure Python: the harness's own copy is linked into a folder that goes on the environment's PYTHONPATH, beside
+links to `harness`, `adapters` and `tests`. The files that run there are called `check_*.py`, so that the harness's own
+pytest does not collect them; a test beside them calls `run_checks` on each.
+"""
+
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.execute.adapter import find_adapter
+from harness.execute.environments import find_environment
+
+ROOT = Path(__file__).resolve().parents[1]
+PURE_PYTHON = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
+SECONDS = 900
+
+
+def interpreter(adapter: str, profile: str) -> Path:
+    """The interpreter of the adapter's environment for that lock, or of the one that `RLAXES_TEST_PYTHON_<profile>`
+    names; the calling test is skipped where there is neither (`rlaxes env sync` makes it)."""
+    if own := os.environ.get(f"RLAXES_TEST_PYTHON_{adapter}_{profile}"):
+        return Path(own)
+    found = find_adapter(adapter)
+    lock = found.lock(profile)
+    environment = find_environment(adapter, lock, found.spec["python"]) if lock else None
+    if environment is None:
+        pytest.skip(f"the environment {profile} of {adapter} is not made")
+    return environment.python
+
+
+def run_checks(python: Path, file: Path, links: Path) -> None:
+    """Run one file of checks with `python`; fails with their output. `links` is an empty folder for the links."""
+    for name in PURE_PYTHON:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        source = Path(spec.origin)
+        source = source.parent if source.name == "__init__.py" else source
+        (links / source.name).symlink_to(source)
+    for package in ("harness", "adapters", "tests"):
+        (links / package).symlink_to(ROOT / package)
+    done = subprocess.run(
+        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "python_files=check_*.py", str(file)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(links), "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stdout[-8000:]
