@@ -1,5 +1,6 @@
 """Compiles the hashed locks from the extras of pyproject.toml: `python -m harness.execute.locks`, or `make locks`.
 
+A version that an older lock holds is kept where it still satisfies; delete the lock to move everything to the newest.
 A lock names no index and no folder. In the lock of a CPU profile torch is the CPU build on Linux, with the hash of the
 file found where pip looks (or where uv's `--torch-backend cpu` does), and PyPI's own elsewhere.
 """
@@ -7,6 +8,7 @@ file found where pip looks (or where uv's `--torch-backend cpu` does), and PyPI'
 import hashlib
 import json
 import re
+import shutil
 import sys
 import tempfile
 import tomllib
@@ -102,6 +104,8 @@ def _resolve(requirements: Sequence[str], job: LockJob, options: Sequence[str], 
         folder = Path(name)
         (folder / "wanted.in").write_text("\n".join(requirements), encoding="utf-8")
         (folder / "left_out.in").write_text("\n".join(job.left_out), encoding="utf-8")
+        if job.target.exists():  # uv keeps the versions that it finds where it is to write
+            shutil.copyfile(job.target, folder / "lock.txt")
         quiet = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"]
         words = ["wanted.in", "--excludes", "left_out.in", "--output-file", "lock.txt"]
         command = ["pip", "compile", *words, "--python-version", job.python, *quiet, *options]
