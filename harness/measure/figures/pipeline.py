@@ -58,7 +58,8 @@ def critical_path(view: CellView) -> Spans:
     have waited for: spans of its own process, of its batch, of its step, of the batches that its step consumes, and,
     for generation, the publication of the version that it samples from.
     """
-    spans = view.spans.where(view.spans.t_end > view.spans.t_start)
+    waiting = np.array([name in WAITING for name in view.spans.stage_names()], dtype=bool)
+    spans = view.spans.where((view.spans.t_end > view.spans.t_start) & ~waiting)
     last = spans.of("optimizer_step", "forward_backward")
     if not len(last):
         raise UnmeasuredError("no optimizer step has a span in the window")
