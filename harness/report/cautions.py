@@ -1,0 +1,127 @@
+"""What to distrust first: everything in a run that could make one of its figures mean less than it seems."""
+
+from collections.abc import Callable, Iterator
+
+from harness.report import format as fmt
+from harness.report.model import Caution, ReportModel
+
+UNATTRIBUTED_LIMIT = 0.05
+BUSY_SHARE = 0.25
+"""Load before the first cell, over the cores, from which on the machine counts as busy."""
+FEW_REPEATS = 3
+COUNTED = {
+    "support_violations": "tokens whose ratio is undefined: their behaviour log-probability is missing or infinite",
+    "behavior_policy_misdeclared": "records whose log-probabilities are not of the distribution that was sampled",
+    "decoding_not_modelled": "records sampled with a decoding that the trainer does not model",
+    "faults": "faults, each in the ledger's table of that name",
+    "token_closure_gap": "tokens that were generated and have no fate",
+    "token_recount_gap": "tokens by which the spans and the rollouts differ",
+}
+"""Measures that are 0 in a run without blemish, and what a number other than 0 counts."""
+
+
+def cautions_of(model: ReportModel) -> list[Caution]:
+    """The cautions of a report, the worst first: lost data, then wrong data, then unequal work, then noise."""
+    return [caution for find in FINDERS for caution in find(model)]
+
+
+def _who(model: ReportModel, adapter: str, layout: str, track: str) -> str:
+    """As short as the run allows."""
+    parts = [adapter]
+    parts += [fmt.words(layout)] if len({cell["layout"] for cell in model.cells}) > 1 else []
+    parts += [fmt.words(track)] if len(model.tracks) > 1 else []
+    return " · ".join(parts)
+
+
+def _violations(model: ReportModel) -> Iterator[Caution]:
+    if model.violations:
+        rules = ", ".join(sorted({v["rule"] for v in model.violations}))
+        text = f"{len(model.violations)} violations ({rules}): figures drawn from the tables named below may be wrong."
+        yield Caution("ledger check", text)
+
+
+def _unfinished(model: ReportModel) -> Iterator[Caution]:
+    if model.finished is None:
+        yield Caution("run", "it has not ended: cells are missing, and the same command goes on where it stopped.")
+
+
+def _bad_cells(model: ReportModel) -> Iterator[Caution]:
+    groups: dict[tuple[str, str, str, str, str], int] = {}
+    for cell in model.cells:
+        if cell["status"] != "ok":
+            words = f"{fmt.words(cell['status'])}{' (' + cell['cause'] + ')' if cell['cause'] else ''}"
+            key = (cell["adapter"], cell["layout"], cell["track"], words, cell["reason"] or "no reason given")
+            groups[key] = groups.get(key, 0) + 1
+    for (adapter, layout, track, words, reason), count in groups.items():
+        cells = "1 cell" if count == 1 else f"{count} cells"
+        yield Caution(_who(model, adapter, layout, track), f"{cells} {words}: {reason}.")
+
+
+def _unattributed(model: ReportModel) -> Iterator[Caution]:
+    for row in model.rows:
+        if row.measure == "unattributed_share" and row.value is not None and row.value > UNATTRIBUTED_LIMIT:
+            share, limit = fmt.number(100 * row.value), f"{100 * UNATTRIBUTED_LIMIT:g}"
+            text = f"{share} % of its wall clock is in no span (limit {limit} %): its stage times may lack that much."
+            yield Caution(_who(model, row.adapter, row.layout, row.track), text)
+
+
+def _blemishes(model: ReportModel) -> Iterator[Caution]:
+    for tag, words in COUNTED.items():
+        for row in model.rows:
+            if row.measure == tag and row.value:
+                variant = f" ({fmt.words(row.variant)})" if row.variant else ""
+                text = f"{fmt.number(row.value)} {words}{variant}"
+                yield Caution(_who(model, row.adapter, row.layout, row.track), f"{text}.")
+
+
+def _incomparable(model: ReportModel) -> Iterator[Caution]:
+    rows = [row for row in model.rows if row.state == "not comparable"]
+    for adapter, layout, track, reason in dict.fromkeys((r.adapter, r.layout, r.track, r.reason) for r in rows):
+        yield Caution(_who(model, adapter, layout, track), f"speeds are not comparable: {reason}.")
+
+
+def _fidelity(model: ReportModel) -> Iterator[Caution]:
+    for adapter, layout, track in dict.fromkeys((f.adapter, f.layout, f.track) for f in model.fidelity):
+        rows = [f for f in model.fidelity if (f.adapter, f.layout, f.track) == (adapter, layout, track)]
+        off = [f"{row.setting} {row.grade}" for row in rows if row.grade != "exact"]
+        if off:
+            text = f"not the same task in every setting: {', '.join(off)} (see Task fidelity)."
+            yield Caution(_who(model, adapter, layout, track), text)
+
+
+def _axes(model: ReportModel) -> Iterator[Caution]:
+    for axis in model.axes:
+        if axis.differs:
+            yield Caution(axis.adapter, f"declared and measured {fmt.words(axis.axis)} differ (see the axes).")
+
+
+def _repeats(model: ReportModel) -> Iterator[Caution]:
+    if model.cells and model.repeats < FEW_REPEATS:
+        words = "one repeat: no interval" if model.repeats == 1 else f"{model.repeats} repeats: the intervals are wide"
+        yield Caution("repeats", f"{words}, so a difference between systems may be noise.")
+
+
+def _machine(model: ReportModel) -> Iterator[Caution]:
+    load, cores = model.provenance.get("load", {}).get("before"), model.provenance.get("cores")
+    if load and cores and load[0] > BUSY_SHARE * cores:
+        yield Caution("machine", f"it was busy when the run began: load {load[0]:g} on {cores} cores.")
+
+
+def _code(model: ReportModel) -> Iterator[Caution]:
+    if model.provenance.get("rlaxes", {}).get("dirty"):
+        yield Caution("rlaxes", "the checkout held uncommitted changes: the commit alone does not reproduce this run.")
+
+
+FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
+    _violations,
+    _unfinished,
+    _bad_cells,
+    _unattributed,
+    _blemishes,
+    _incomparable,
+    _fidelity,
+    _axes,
+    _repeats,
+    _machine,
+    _code,
+)

@@ -1,0 +1,73 @@
+"""The comparison as a table in a terminal, 100 columns wide, with the path of the report."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from harness.report import format as fmt
+from harness.report.headlines import HEADLINES
+from harness.report.model import ReportModel
+from harness.report.table import Entry, Line, Table, comparison
+from harness.report.views import counts, visible
+
+MOST_CAUTIONS = 6
+
+
+def print_comparison(model: ReportModel, console: Console, html: Path) -> None:
+    """Print the figures that speak first, what to distrust, and where the rest is."""
+    for track in model.tracks:
+        table = comparison(model, track, HEADLINES)
+        if table.topics:
+            console.print(_grid(table, model))
+            if silent := _without_value(table):
+                console.print(f"without a value: {'; '.join(silent)}", style="dim", markup=False, highlight=False)
+            for number, text in enumerate(table.notes, 1):
+                console.print(f"  [{number}] {visible(text)}", markup=False, highlight=False, style="dim")
+    for caution in model.cautions[:MOST_CAUTIONS]:
+        console.print(f"! {caution.about}: {visible(caution.text)}", style="yellow", markup=False, highlight=False)
+    if len(model.cautions) > MOST_CAUTIONS:
+        more = len(model.cautions) - MOST_CAUTIONS
+        console.print(f"! and {more} more in the report", style="yellow", highlight=False)
+    console.print(f"{counts(model)}; the order is that of the names, nothing is ranked", highlight=False)
+    console.print(str(html), markup=False, highlight=False, soft_wrap=True)
+
+
+def _grid(table: Table, model: ReportModel) -> Grid:
+    title = escape(f"{model.title}, track {fmt.words(table.track)}: median [interval], repeats: {model.repeats}")
+    grid = Grid(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column("")
+    grid.add_column("unit", style="dim")
+    several = len({layout for _, layout in table.columns}) > 1
+    for adapter, layout in table.columns:
+        grid.add_column(escape(adapter) + (f"\n{fmt.words(layout)}" if several else ""), justify="left")
+    for topic in table.topics:
+        lines = [(family.definition.title, line) for family in topic.families for line in family.lines]
+        valued = [(title, line) for title, line in lines if any(entry.valued for entry in line.entries)]
+        if valued:
+            grid.add_row(f"[bold]{escape(topic.name)}[/bold]")
+        for title, line in valued:
+            label = f"  {_name(title, line)}"
+            grid.add_row(escape(label), escape(line.unit), *(_entry(entry) for entry in line.entries))
+    return grid
+
+
+def _name(title: str, line: Line) -> str:
+    return title + (f", {fmt.words(line.variant)}" if line.variant else "")
+
+
+def _without_value(table: Table) -> list[str]:
+    """Figures that no column has, with their remarks: said in one line, and in the report in full."""
+    lines = [(f.definition.title, line) for topic in table.topics for f in topic.families for line in f.lines]
+    silent = [(title, line) for title, line in lines if not any(entry.valued for entry in line.entries)]
+    return [_name(title, line) + f" [{line.entries[0].note}]" for title, line in silent]
+
+
+def _entry(entry: Entry) -> str:
+    note = f" [dim]\\[{entry.note}][/dim]" if entry.note else ""
+    if not entry.valued:
+        return f"[dim]{escape(entry.text)}[/dim]{note}"
+    bounds = f" [dim]{escape('[' + entry.interval.replace(' ', '') + ']')}[/dim]" if entry.interval else ""
+    differs = " ≠" if entry.state == "not comparable" else ""
+    return f"{entry.text}{differs}{bounds}{note}"

@@ -1,0 +1,89 @@
+"""The facts of a run that a reader meets first: what ran, where, when, and by which code."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.report import format as fmt
+
+Facts = dict[str, Any]
+Manifest = Mapping[str, Any]
+
+
+def resolved(manifest: Manifest) -> list[dict[str, Any]]:
+    """The resolved configurations of the run, one a label, layout and track."""
+    return [config["resolved"] for _, config in sorted((manifest.get("configs") or {}).items())]
+
+
+def title_of(manifest: Manifest) -> str:
+    """What ran through what, in one line."""
+    names = sorted(manifest.get("adapters") or {})
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    tasks = sorted({config["task"]["name"] for config in resolved(manifest)})
+    return f"{', '.join(tasks) or 'a run'} through {listed or 'no adapter'}"
+
+
+def task_facts(manifest: Manifest) -> Facts:
+    """The task in a few lines; where configurations differ, all values stand."""
+    configs = resolved(manifest)
+    if not configs:
+        return {}
+    tasks = [config["task"] for config in configs]
+
+    def each(*values: Any) -> str:
+        return " / ".join(dict.fromkeys(fmt.setting(value) for value in values))
+
+    return {
+        "task": each(*(task["name"] for task in tasks)),
+        "model": each(*(config["model"]["name"] for config in configs)),
+        "layout": fmt.words(each(*(config["layout"]["name"] for config in configs))),
+        "track": fmt.words(each(*(config["track"]["name"] for config in configs))),
+        "steps": each(*(f"{t['steps']} optimizer steps, {t['warmup_steps']} of them warm-up" for t in tasks)),
+        "batch": each(*(f"{t['prompts_per_batch']} prompts × {t['group_size']} completions" for t in tasks)),
+        "length": each(*(f"at most {t['max_tokens']} tokens" for t in tasks)),
+        "repeats": f"{each(*(config['repeats'] for config in configs))}, interleaved",
+    }
+
+
+def machine_facts(manifest: Manifest) -> Facts:
+    """The machine, and the limits that were measured on it."""
+    machine = manifest.get("machine") or {}
+    if not machine:
+        return {}
+    gpus = [f"{gpu['name']}, {fmt.quantity(gpu['memory_bytes'], 'bytes')}" for gpu in machine["gpus"]]
+    facts = {
+        "processor": machine["cpu_model"],
+        "cores": str(machine["cores"]),
+        "memory": fmt.quantity(machine["memory_bytes"], "bytes"),
+        "GPUs": "; ".join(gpus) or "none",
+        "system": f"{machine['system']} {machine['architecture']}, Python {machine['python']}",
+        "profile": manifest.get("profile"),
+    }
+    roofline = manifest.get("roofline")
+    if roofline:
+        bandwidth = roofline["bandwidth_bytes_per_s"] / 1e9
+        matrix = roofline["matrix_flops_per_s"] / 1e9
+        facts["limits"] = f"{fmt.number(bandwidth)} GB/s, {fmt.number(matrix)} GFLOP/s ({roofline['dtype']}), measured"
+    return facts
+
+
+def code_facts(manifest: Manifest) -> Facts:
+    """When it ran, and the version of rlaxes that ran it."""
+    rlaxes = manifest.get("rlaxes") or {}
+    commit = f", {rlaxes['commit'][:12]}" if rlaxes.get("commit") else ""
+    dirty = rlaxes.get("dirty")
+    checkout = {True: " with uncommitted changes", False: "", None: ""}[dirty]
+    load = manifest.get("load") or {}
+    return {
+        "began": manifest["created"],
+        "ended": manifest.get("finished") or "not yet",
+        "run": manifest["run_id"],
+        "rlaxes": f"{rlaxes.get('version', 'unknown')}{commit}{checkout}",
+        "load": " → ".join(f"{load[key][0]:g}" for key in ("before", "after") if load.get(key)) or "unknown",
+    }
+
+
+def provenance_of(manifest: Manifest) -> Facts:
+    """What a repetition needs, in the manifest's own words."""
+    keys = ("rlaxes", "locks", "bundle", "roofline", "load", "start_order", "torn", "configs")
+    facts = {key: manifest[key] for key in keys if manifest.get(key)}
+    return facts | {"cores": (manifest.get("machine") or {}).get("cores")}

@@ -1,0 +1,63 @@
+"""report.html: one self-contained file. Everything that came from a model or a framework is escaped by the template."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.compare.statistics import INTERVAL_NOTE
+from harness.report import format as fmt
+from harness.report.figures.style import adapter_color
+from harness.report.headlines import HEADLINES
+from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
+from harness.report.table import comparison
+from harness.report.views import axes_view, cells_view, completions_view, fidelity_view, visible
+
+WIDE = 5
+"""From this many columns a table scrolls within its own box on every screen."""
+
+
+def render_html(model: ReportModel, figures: Path) -> str:
+    """The page; `figures` is the folder with the SVG files that `draw_figures` wrote."""
+    environment = Environment(
+        loader=PackageLoader("harness.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
+    environment.filters |= {"setting": fmt.setting, "duration": fmt.duration, "visible": visible, "pretty": _pretty}
+    template = environment.get_template("report.html.j2")
+    return template.render(**_context(model, figures))
+
+
+def _context(model: ReportModel, figures: Path) -> dict[str, Any]:
+    return {
+        "model": model,
+        "tracks": [
+            {"name": track, "headlines": comparison(model, track, HEADLINES), "all": comparison(model, track)}
+            for track in model.tracks
+        ],
+        "interval_note": INTERVAL_NOTE,
+        "axes": axes_view(model),
+        "fidelity": fidelity_view(model),
+        "cells": cells_view(model),
+        "completions": completions_view(model),
+        "colors": {name: adapter_color(name, model.names) for name in model.names},
+        "image": lambda figure: _data_uri(figure, figures),
+        "wide": WIDE,
+        "schema": REPORT_SCHEMA,
+    }
+
+
+def _pretty(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False)
+
+
+def _data_uri(figure: Figure, folder: Path) -> str:
+    """The figure as a data URI: an image runs no script and reaches no network."""
+    content = base64.b64encode((folder / f"{figure.name}.svg").read_bytes()).decode("ascii")
+    return f"data:image/svg+xml;base64,{content}"

@@ -1,0 +1,186 @@
+"""report.md: the same report for a terminal, a pull request, or the published tables."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from harness.compare.statistics import INTERVAL_NOTE
+from harness.report import format as fmt
+from harness.report.model import Axis, FidelityRow, ReportModel
+from harness.report.table import Entry, Table, comparison
+from harness.report.views import axes_view, cells_view, completions_view, counts, fidelity_view, visible
+
+CALM = "Nothing stands out: all cells ended well, the ledgers are lawful, no share is out of bounds."
+SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!])")
+
+
+def escape(text: Any) -> str:
+    """Untrusted text within a table cell or a paragraph: nothing in it is markup, and it stays on one line."""
+    plain = " ".join(visible(str(text)).split())
+    plain = SPECIAL.sub(r"\\\1", plain)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code(text: Any) -> str:
+    """A name of code, in a cell; text with a backtick or a bar in it is escaped instead."""
+    plain = " ".join(visible(str(text)).split())
+    return escape(plain) if not plain or "`" in plain or "|" in plain else f"`{plain}`"
+
+
+def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    """A table; its cells are Markdown already."""
+    return [
+        "| " + " | ".join(head) + " |",
+        "|" + " --- |" * len(head),
+        *("| " + " | ".join(cells) + " |" for cells in lines),
+        "",
+    ]
+
+
+def render_markdown(model: ReportModel, figures: str = "figures") -> str:
+    """The report as Markdown; `figures` is the path to the pictures, relative to the file."""
+    lines = [f"# {escape(model.title)}", "", f"Run {code(model.run_id)}, {counts(model)}. "]
+    lines[-1] += "Frameworks stand in the order of their names; nothing is ranked."
+    lines += ["", *_summary(model)]
+    for track in model.tracks:
+        lines += _comparison(model, track)
+    lines += _figures(model, figures) + _axes(model) + _fidelity(model) + _self_report(model)
+    lines += _cells(model) + _completions(model) + _definitions(model)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _summary(model: ReportModel) -> list[str]:
+    lines = []
+    for name, facts in (("What ran", model.task), ("Where", model.machine), ("When, and by which code", model.code)):
+        lines.append(f"- **{name}**: " + "; ".join(f"{key} {escape(value)}" for key, value in facts.items()))
+    named = sorted(model.adapters.items())
+    systems = (f"{escape(name)} ({escape(said['title'])} {escape(said['version'])})" for name, said in named)
+    lines += ["- **Systems**: " + ", ".join(systems), "", "## What to distrust first", ""]
+    if not model.cautions:
+        return [*lines, CALM, ""]
+    return [*lines, *(f"{i}. **{escape(c.about)}**: {escape(c.text)}" for i, c in enumerate(model.cautions, 1)), ""]
+
+
+def _entry(entry: Entry, repeats: int) -> str:
+    note = f" [{entry.note}]" if entry.note else ""
+    if not entry.valued:
+        return entry.text + note
+    parts = [f"**{entry.text}**"]
+    parts += [f"({entry.interval})"] if entry.interval else []
+    parts += [f"n = {entry.n}"] if entry.n != repeats else []
+    parts += [entry.ratio.replace("[", "(").replace("]", ")")] if entry.ratio else []
+    parts += ["*not comparable*"] if entry.state == "not comparable" else []
+    return " ".join(parts) + note
+
+
+def _comparison(model: ReportModel, track: str) -> list[str]:
+    table = comparison(model, track)
+    several = len(model.tracks) > 1
+    lines = [f"## Comparison{', track ' + fmt.words(track) if several else ''}", ""]
+    lines += [f"Median (95 % interval), then the ratio to `reference`, paired by repeat. {INTERVAL_NOTE}", ""]
+    for topic in table.topics:
+        lines += [f"### {topic.name.capitalize()}", "", *_topic(model, table, topic.name)]
+    lines += [f"{number}. {escape(text)}" for number, text in enumerate(table.notes, 1)]
+    return [*lines, ""] if table.notes else lines
+
+
+def _topic(model: ReportModel, table: Table, name: str) -> list[str]:
+    topic = next(topic for topic in table.topics if topic.name == name)
+    head = ["figure", "unit", *(f"{adapter} · {fmt.words(layout)}" for adapter, layout in table.columns)]
+    rows = []
+    for family in topic.families:
+        definition = family.definition
+        for line in family.lines:
+            label = f"{escape(definition.title)} <sup>{definition.number}</sup>"
+            label += f" · {escape(fmt.words(line.variant))}" if line.variant else ""
+            rows.append([label, line.unit, *(_entry(entry, model.repeats) for entry in line.entries)])
+    return grid(head, rows)
+
+
+def _figures(model: ReportModel, folder: str) -> list[str]:
+    lines = ["## Figures", ""]
+    for figure in model.figures:
+        lines += [f"**{escape(figure.title)}.** {figure.caption}", ""]
+        drawn = f"![{escape(figure.title)}]({folder}/{figure.name}.svg)"
+        lines += [f"Not drawn: {escape(figure.reason)}." if figure.reason else drawn, ""]
+    return lines
+
+
+def _axis(axis: Axis | None) -> str:
+    if axis is None:
+        return fmt.NOTHING
+    seen = axis.measured is not None
+    measured = f"measured: {escape(axis.measured)}" if seen else f"not measured: {escape(axis.reason)}"
+    where = ", ".join(escape(part) for part in (axis.source, axis.version, axis.date) if part)
+    declared = f"declared: {escape(axis.declared)} ({where})" if axis.declared is not None else "declares nothing"
+    marks = ["**differs**"] if axis.differs else []
+    marks += [f"**stale**: {escape(axis.stale)}"] if axis.stale else []
+    return "<br>".join([measured, declared, *marks])
+
+
+def _axes(model: ReportModel) -> list[str]:
+    rows = [[fmt.words(line.name), *(_axis(axis) for axis in line.entries)] for line in axes_view(model)]
+    return ["## Architectural axes", "", *(grid(["axis", *model.names], rows) if rows else ["None declared.", ""])]
+
+
+def _setting(row: FidelityRow | None) -> str:
+    if row is None:
+        return fmt.NOTHING
+    grade = "" if row.grade == "exact" else f" **{row.grade}**"
+    return code(fmt.setting(row.in_force)) + grade + (f" {escape(row.note)}" if row.note else "")
+
+
+def _fidelity(model: ReportModel) -> list[str]:
+    lines = ["## Task fidelity", ""]
+    for table in fidelity_view(model):
+        head = ["setting", "asked", *(f"{adapter} · {fmt.words(layout)}" for adapter, layout in table.columns)]
+        rows = [[code(name), code(asked), *(_setting(e) for e in entries)] for name, asked, entries in table.lines]
+        lines += [f"Track {fmt.words(table.track)}: {table.deviations} values are not exactly what was asked.", ""]
+        lines += grid(head, rows)
+    return lines
+
+
+def _self_report(model: ReportModel) -> list[str]:
+    head = ["figure", "system", "theirs", "ours", "theirs / ours", "what theirs counts", "why it differs"]
+    rows = []
+    for s in model.self_report:
+        own = f"{fmt.quantity(s.ours, s.unit)} {code(s.measure)}"
+        ours = own if s.ours is not None else escape(s.reason or fmt.NOTHING)
+        who = f"{escape(s.adapter)} · {fmt.words(s.track)}"
+        words = [escape(s.definition), escape(s.differs_because)]
+        rows.append([code(s.key), who, fmt.number(s.theirs), ours, fmt.times(s.ratio), *words])
+    nothing = ["No framework printed a figure of its own.", ""]
+    return ["## Self-report check", "", *(grid(head, rows) if rows else nothing)]
+
+
+def _cells(model: ReportModel) -> list[str]:
+    rows = [[code(c["cell_id"]), _status(c), _wall(c), escape(c["reason"] or "")] for c in cells_view(model)]
+    lines = ["## Cells", "", *grid(["cell", "status", "wall time", "reason"], rows), "### Ledger check", ""]
+    if not model.violations:
+        return [*lines, "The ledgers are whole and lawful.", ""]
+    broken = [[code(v["rule"]), code(v["table"]), escape(v["where"]), escape(v["detail"])] for v in model.violations]
+    return [*lines, *grid(["rule", "table", "where", "what was found"], broken)]
+
+
+def _status(cell: dict[str, Any]) -> str:
+    return fmt.words(cell["status"]) + (f" ({cell['cause']})" if cell["cause"] else "")
+
+
+def _wall(cell: dict[str, Any]) -> str:
+    return fmt.NOTHING if cell["wall_s"] is None else fmt.quantity(cell["wall_s"], "s")
+
+
+def _completions(model: ReportModel) -> list[str]:
+    lines = ["## What the policies wrote", ""]
+    for name, group in completions_view(model):
+        rows = [[code(c.sample_id), fmt.number(c.reward), c.stop_reason, escape(c.text)] for c in group]
+        lines += [f"{escape(name)}:", "", *grid(["sample", "reward", "stop", "completion"], rows)]
+    return lines
+
+
+def _definitions(model: ReportModel) -> list[str]:
+    lines = ["## Definitions", ""]
+    for d in model.definitions.values():
+        head = f"{d.number}. **{escape(d.title)}** {code(d.tag)}, in {escape(d.unit)}. "
+        lines.append(f"{head}{escape(d.definition)} (module step {escape(d.source)})")
+    return lines

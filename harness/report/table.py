@@ -1,0 +1,153 @@
+"""The comparison of one track laid out for printing: topics, families of figures, one cell an adapter and layout."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from harness.compare.rows import Row
+from harness.report import format as fmt
+from harness.report.model import Definition, ReportModel
+
+Column = tuple[str, str]
+MARKS = {"not measured": fmt.NOTHING, "absent stage": "absent", "failed": "failed", "not run": "not run"}
+NO_CELL = "no cell of this adapter and layout was planned on this track"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of one column. `note` is the number of its remark below the table, 0 where it has none."""
+
+    text: str
+    interval: str = ""
+    n: int = 0
+    state: str = "measured"
+    note: int = 0
+    reason: str = ""
+    ratio: str = ""
+    spread: str = ""
+    detectable: str = ""
+
+    @property
+    def valued(self) -> bool:
+        """Whether there is a number."""
+        return self.state in {"measured", "not comparable"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One variant of a figure over all columns, in one unit."""
+
+    variant: str
+    unit: str
+    entries: list[Entry]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A figure and its variants."""
+
+    definition: Definition
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Figures that answer one question."""
+
+    name: str
+    families: list[Family]
+
+
+@dataclass
+class Table:
+    """A track's comparison; `notes` are the distinct remarks, in the order in which they are first met."""
+
+    track: str
+    columns: list[Column]
+    topics: list[Topic] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many figures it has."""
+        return sum(len(topic.families) for topic in self.topics)
+
+    def note(self, reason: str | None) -> int:
+        """The number of a remark, from 1; 0 for none."""
+        if not reason:
+            return 0
+        if reason not in self.notes:
+            self.notes.append(reason)
+        return self.notes.index(reason) + 1
+
+
+def comparison(model: ReportModel, track: str, measures: Iterable[str] | None = None) -> Table:
+    """Lay out a track's rows, or those of some measures; the order is that of the rows, never that of the values."""
+    table = Table(track, model.columns(track))
+    wanted = None if measures is None else set(measures)
+    rows = [row for row in model.rows if row.track == track and (wanted is None or row.measure in wanted)]
+    definitions = [d for d in model.definitions.values() if any(row.measure == d.tag for row in rows)]
+    for name, group in groupby(definitions, key=lambda definition: definition.topic):
+        families = [_family(table, definition, rows) for definition in group]
+        table.topics.append(Topic(name, families))
+    return table
+
+
+def _family(table: Table, definition: Definition, rows: Sequence[Row]) -> Family:
+    own = [row for row in rows if row.measure == definition.tag]
+    names = list(dict.fromkeys(row.variant for row in own))
+    lines = [_line(table, name, [row for row in own if row.variant == name]) for name in names]
+    return Family(definition, _folded(lines))
+
+
+def _folded(lines: Sequence[Line]) -> list[Line]:
+    """Variants that no column has a value of, for the same reasons, share a line; it names them all."""
+    valued = [line for line in lines if any(entry.valued for entry in line.entries)]
+    silent: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        if line not in valued:
+            silent.setdefault(tuple(f"{entry.text} {entry.note}" for entry in line.entries), []).append(line)
+    shared = [replace(group[0], variant=", ".join(line.variant for line in group)) for group in silent.values()]
+    return valued + shared
+
+
+def _line(table: Table, variant: str, rows: Sequence[Row]) -> Line:
+    """One scale for the whole line: that of its largest finite value."""
+    unit = rows[0].unit
+    sizes = [abs(row.value) for row in rows if row.value is not None and abs(row.value) != float("inf")]
+    divisor, name = fmt.scale(unit, max(sizes)) if sizes else (1.0, unit)
+    by_column = {(row.adapter, row.layout): row for row in rows}
+    return Line(variant, name, [_entry(table, by_column.get(column), divisor) for column in table.columns])
+
+
+def _entry(table: Table, row: Row | None, divisor: float) -> Entry:
+    if row is None:
+        return Entry(fmt.NOTHING, state="not measured", note=table.note(NO_CELL), reason=NO_CELL)
+    note, reason = table.note(row.reason), row.reason or ""
+    if row.value is None:
+        return Entry(MARKS.get(row.state, fmt.NOTHING), n=row.n, state=row.state, note=note, reason=reason)
+    spread = " ".join(fmt.number(v / divisor) if v is not None else fmt.NOTHING for v in row.repeats)
+    return Entry(
+        fmt.number(row.value / divisor),
+        _range(row.low, row.high, divisor),
+        row.n,
+        row.state,
+        note,
+        reason,
+        _ratio(row),
+        spread,
+        "" if row.detectable is None else f"{fmt.number(100 * row.detectable, 2)} %",
+    )
+
+
+def _range(low: float | None, high: float | None, divisor: float) -> str:
+    if low is None or high is None:
+        return ""
+    return f"{fmt.number(low / divisor)} – {fmt.number(high / divisor)}"
+
+
+def _ratio(row: Row) -> str:
+    if row.ratio is None:
+        return ""
+    bounds = _range(row.ratio_low, row.ratio_high, 1.0)
+    return f"{fmt.times(row.ratio)} [{bounds}]" if bounds else fmt.times(row.ratio)
