@@ -45,7 +45,7 @@ class Trained:
     Attributes:
         rollout: the row of the `rollouts` table; -1 where no rollout has that sample id.
         lag, published_lag: in optimizer steps and in publications, at the start of the step; -1 where unknown.
-        age: seconds from the end of generation to the start of the step; NaN where unknown.
+        age: seconds from the end of generation to the start of training in the step; NaN where unknown.
         policy_tokens: tokens trained on; `defined`: those of them whose log w is known.
         no_behavior: policy tokens with no finite behaviour log-prob (support violations).
         scored: whether the row has trainer log-probs at all.
@@ -80,16 +80,19 @@ class Trained:
         return len(self.step)
 
 
-def read_trained(ledger: CellLedger, rollouts: Rollouts, clips: dict[int, tuple[float, float]]) -> Trained:
+def read_trained(
+    ledger: CellLedger, rollouts: Rollouts, clips: dict[int, tuple[float, float]], begins: dict[int, int]
+) -> Trained:
     """Read the `trained` table in pieces beside the behaviour log-probs of `rollouts`.
 
     Args:
         clips: by step, the logarithms of the two ends of its clip range; a step that is not in it has none.
+        begins: by step, when its first forward pass began (ns); where it is not in it, the row's own start counts.
     """
     index = pc.index_in(sample_ids(ledger, "trained"), value_set=sample_ids(ledger, "rollouts"))
     rollout = integers(index, np.int32)
     batch, _ = codes(ledger.path("trained"), "batch_id")
-    parts = list(_pieces(ledger, rollouts, rollout, clips))
+    parts = list(_pieces(ledger, rollouts, rollout, clips, begins))
     names = parts[0].keys() if parts else _empty_names()
     columns = {name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0) for name in names}
     return Trained(rollout=rollout, batch=batch, **columns)
@@ -100,23 +103,30 @@ def _empty_names() -> list[str]:
 
 
 def _pieces(
-    ledger: CellLedger, rollouts: Rollouts, rollout: Array, clips: dict[int, tuple[float, float]]
+    ledger: CellLedger,
+    rollouts: Rollouts,
+    rollout: Array,
+    clips: dict[int, tuple[float, float]],
+    begins: dict[int, int],
 ) -> Iterator[dict[str, Array]]:
     starts, done = rollouts.starts, 0
     for piece in pieces(ledger.path("trained"), _COLUMNS, "trainer_logprobs"):
         rows = rollout[done : done + len(piece)]
         done += len(piece)
-        light = _light(piece, rollouts, rows)
+        light = _light(piece, rollouts, rows, begins)
         yield light | _reduce(piece, rollouts, rows, starts, _bounds(light["step"], clips))
 
 
-def _light(piece: pa.RecordBatch, rollouts: Rollouts, rows: Array) -> dict[str, Array]:
+def _light(piece: pa.RecordBatch, rollouts: Rollouts, rows: Array, begins: dict[int, int]) -> dict[str, Array]:
     known = rows >= 0
     policy_tokens = integers(piece["policy_tokens"], np.int32)
-    start, end = integers(piece["t_step_start"]), np.where(known, rollouts.t_end[rows], MISSING)
+    step, end = integers(piece["step"], np.int32), np.where(known, rollouts.t_end[rows], MISSING)
+    unique, which = np.unique(step, return_inverse=True)
+    begin = np.array([begins.get(int(number), MISSING) for number in unique], dtype=np.int64)[which]
+    start = np.where(begin >= 0, begin, integers(piece["t_step_start"]))
     behavior = np.where(known, rollouts.known_logprobs[rows], 0)
     return {
-        "step": integers(piece["step"], np.int32),
+        "step": step,
         "lag": _lag(integers(piece["policy_version"], np.int32), np.where(known, rollouts.version[rows], MISSING)),
         "published_lag": _lag(
             integers(piece["published_version"], np.int32), np.where(known, rollouts.published[rows], MISSING)

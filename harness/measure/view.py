@@ -77,7 +77,10 @@ class Tables:
             for step, low, high in ends
             if math.isfinite(low) and math.isfinite(high)
         }
-        return read_trained(self.ledger, self.rollouts, clips)
+        passes = self.spans.of("forward_backward")
+        order = np.argsort(passes.t_start, kind="stable")[::-1]  # the earliest of a step is written last
+        begins = dict(zip(passes.step[order].tolist(), passes.t_start[order].tolist(), strict=True))
+        return read_trained(self.ledger, self.rollouts, clips, begins)
 
     @cached_property
     def groups(self) -> Groups:

@@ -61,10 +61,10 @@ class AgeSeconds(Age):
     """Age in seconds."""
 
     unit = "s"
-    needs = ("trained.t_step_start", "rollouts.t_generate_end")
+    needs = ("spans.t_start", "trained.step", "rollouts.t_generate_end")
 
     def ages(self, view: CellView) -> Array:
-        """From the end of generation to the start of the step."""
+        """From the end of generation to the first forward pass of the step; some frameworks let a step begin before."""
         ages = view.tables.trained.age[view.trained]
         known: Array = ages[~np.isnan(ages)]
         return known
@@ -119,21 +119,21 @@ class PublishedLagMax(PublishedLag):
 
 @figure
 class AgeMedian(AgeSeconds):
-    """Median seconds from the end of a record's generation to the start of the step that consumes it."""
+    """Median seconds from the end of a record's generation to the first forward pass of the step that consumes it."""
 
     tag, title, share = "age_seconds_p50", "Age, median", 0.5
 
 
 @figure
 class AgeP95(AgeSeconds):
-    """95th percentile of the seconds from the end of a record's generation to the start of its step."""
+    """95th percentile of the seconds from the end of a record's generation to the first forward pass of its step."""
 
     tag, title, share = "age_seconds_p95", "Age, p95", 0.95
 
 
 @figure
 class AgeMax(AgeSeconds):
-    """Largest number of seconds from the end of a record's generation to the start of its step."""
+    """Largest number of seconds from the end of a record's generation to the first forward pass of its step."""
 
     tag, title, share = "age_seconds_max", "Age, largest", 1.0
 

@@ -159,8 +159,8 @@ class RewardLast(RewardQuarter):
     tag, title, first = "reward_last_quarter", "Reward, last quarter", False
 
 
-class UpdateMedian(LearningMeasure):
-    """The median over optimizer steps of a figure that the trainer reports for each."""
+class UpdateMean(LearningMeasure):
+    """The mean over optimizer steps of a figure that the trainer reports for each."""
 
     direction = "none"
     source = "12.5.2"
@@ -172,19 +172,19 @@ class UpdateMedian(LearningMeasure):
         known = values[np.isfinite(values)]
         if not len(known):
             return self.none("no optimizer step of the window reports one")
-        return self.value(float(np.median(known)), len(known))
+        return self.value(float(np.mean(known)), len(known))
 
 
 @figure
-class GradientNorm(UpdateMedian):
-    """Median over the window's optimizer steps of the gradient's norm before clipping."""
+class GradientNorm(UpdateMean):
+    """Mean over the window's optimizer steps of the gradient's norm before clipping."""
 
     tag, title, unit, column, needs = "grad_norm", "Gradient norm", "norm", "grad_norm", ("updates.grad_norm",)
 
 
 @figure
-class Loss(UpdateMedian):
-    """Median over the window's optimizer steps of the loss; its scale depends on the framework's loss."""
+class Loss(UpdateMean):
+    """Mean over the window's optimizer steps of the loss; its scale depends on the framework's loss."""
 
     tag, title, unit, column, needs = "loss", "Loss", "loss", "loss", ("updates.loss",)
 
