@@ -4,7 +4,10 @@ The package is imported when a problem is made or scored, never by the harness o
 """
 
 import importlib
+import importlib.util
 import re
+import sys
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -35,12 +38,28 @@ def _settings(values: Mapping[str, Any]) -> GymSettings:
 
 def _package() -> Any:
     """The package's registry module. Raises PrerequisiteError where it is not installed."""
+    _stand_in_for_pycosat()
     try:
         return importlib.import_module("reasoning_gym.factory")
     except ModuleNotFoundError as error:
         raise PrerequisiteError(
             f"task reasoning_gym needs the package {error.name} in this environment: pip install reasoning-gym"
         ) from error
+
+
+def _stand_in_for_pycosat() -> None:
+    """The package imports pycosat for its zebra puzzles alone, and pycosat is published as source only: the locks leave
+    it out, so that no C compiler is needed, and only a use of it fails."""
+    if "pycosat" not in sys.modules and importlib.util.find_spec("pycosat") is None:
+        stand_in = types.ModuleType("pycosat")
+        stand_in.__getattr__ = _no_pycosat  # type: ignore[method-assign]
+        sys.modules["pycosat"] = stand_in
+
+
+def _no_pycosat(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise PrerequisiteError("zebra puzzles need pycosat and a C compiler in this environment: pip install pycosat")
 
 
 def _dataset(settings: GymSettings, split: Split, size: int) -> Any:
