@@ -1,7 +1,6 @@
 import os
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -23,10 +22,10 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Healthy).serve_forever()
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
+def port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        yield free.getsockname()[1]
+        return int(free.getsockname()[1])
 
 
 @pytest.fixture(autouse=True)
