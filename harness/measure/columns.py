@@ -90,6 +90,22 @@ def by_run(operation: Any, values: Array, counts: Array, empty: float) -> Array:
     return out
 
 
+def log_sums(values: Array, counts: Array) -> Array:
+    """`log sum exp` of each run of float64 values, without overflow; -inf for a run without any."""
+    return log_sums_twice(values, counts)[0]
+
+
+def log_sums_twice(values: Array, counts: Array) -> tuple[Array, Array]:
+    """`log sum exp(x)` and `log sum exp(2 x)` of each run, from one exponential a value."""
+    top = by_run(np.maximum, values, counts, -np.inf)
+    base = np.where(np.isfinite(top), top, 0.0)
+    weights = np.exp(values - np.repeat(base, counts))
+    with np.errstate(divide="ignore"):
+        once: Array = base + np.log(by_run(np.add, weights, counts, 0.0))
+        twice: Array = 2 * base + np.log(by_run(np.add, weights * weights, counts, 0.0))
+    return once, twice
+
+
 class Scratch:
     """A float32 array of any length in an unnamed temporary file: written once from start to end, then gathered from.
 

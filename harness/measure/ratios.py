@@ -22,6 +22,7 @@ from harness.measure.columns import (
     floats,
     integers,
     lengths,
+    log_sums_twice,
     pieces,
 )
 from harness.measure.rollouts import Rollouts, sample_ids
@@ -178,13 +179,9 @@ def _weights(log_w: Array, known: Array, counts: Array) -> dict[str, Array]:
     everywhere = bool(known.all())
     safe = log_w if everywhere else np.where(known, log_w, -np.inf)
     zeroed = log_w if everywhere else np.where(known, log_w, 0.0)
-    top = by_run(np.maximum, safe, counts, -np.inf)
-    base = np.where(np.isfinite(top), top, 0.0)
-    shifted = np.exp(safe - np.repeat(base, counts))
+    log_sum, log_square = log_sums_twice(safe, counts)
     size = np.abs(zeroed)
-    with np.errstate(divide="ignore", over="ignore"):
-        log_sum = base + np.log(by_run(np.add, shifted, counts, 0.0))
-        log_square = 2 * base + np.log(by_run(np.add, shifted * shifted, counts, 0.0))
+    with np.errstate(over="ignore"):
         excess = np.expm1(zeroed) - zeroed
     return {
         "defined": by_run(np.add, known.astype(np.int32), counts, 0),

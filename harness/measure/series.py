@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from harness.measure.columns import Array
-from harness.measure.figures.importance import SequenceEssShare, ratio_rows, rows_by_step
+from harness.measure.figures.importance import SequenceEssShare, ratio_rows
 from harness.measure.figures.memory import memory_samples
 from harness.measure.figures.mismatch import bucket_label, length_buckets
 from harness.measure.measure import UnmeasuredError
@@ -184,12 +184,12 @@ def _updates(view: CellView) -> Series:
     update, trained = view.updates, view.tables.trained
     rows = np.flatnonzero(view.trained)
     parts = _split(trained.step[rows], rows)
+    shares: dict[int, float] = {}
     try:
-        ratios = rows_by_step(view, ratio_rows(view))
-    except UnmeasuredError:
-        ratios = {}
-    ess = {step: SequenceEssShare().of_step(view, part) for step, part in ratios.items()}
-    shares = {step: size / n for step, (size, n) in ess.items()}
+        found = SequenceEssShare().by_step(view)
+        shares = dict(zip(found.step.tolist(), (found.ess / found.n).tolist(), strict=True))
+    except UnmeasuredError:  # the other columns are there all the same
+        pass
     steps = [int(step) for step in update["step"]]
     columns: dict[str, list[Any]] = {
         "step": steps,

@@ -53,10 +53,15 @@ class Spans:
         columns = {f.name: getattr(self, f.name)[chosen] for f in fields(self) if f.name != "names"}
         return type(self)(**columns, names=self.names)
 
+    def is_in(self, *stages: str) -> Array:
+        """Which spans are of these stages."""
+        wanted = [number for number, name in enumerate(self.names["stage"]) if name in stages]
+        mask: Array = np.isin(self.stage, wanted)
+        return mask
+
     def of(self, *stages: str) -> Self:
         """The spans of these stages."""
-        wanted = [number for number, name in enumerate(self.names["stage"]) if name in stages]
-        return self.where(np.isin(self.stage, wanted))
+        return self.where(self.is_in(*stages))
 
     def stage_names(self) -> list[str]:
         """The stage of each span."""

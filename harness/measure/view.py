@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.contract import CellLedger
-from harness.measure.columns import Array, floats, integers
+from harness.measure.columns import Array, codes, floats, integers
 from harness.measure.groups import Groups, read_groups
 from harness.measure.measure import UnmeasuredError
 from harness.measure.ratios import Trained, read_trained
@@ -95,10 +95,10 @@ class Tables:
         return whole | {name: floats(table[name]) for name in _UPDATE_FLOATS}
 
     @cached_property
-    def details(self) -> list[dict[str, Any]]:
-        """What each span says of itself, in the order of the file."""
-        column = self.ledger.table("spans", ["detail"])["detail"].to_pylist()
-        return [json.loads(text) if text else {} for text in column]
+    def details(self) -> tuple[Array, list[dict[str, Any]]]:
+        """What spans say of themselves: a number for each span, and what that number stands for."""
+        numbers, texts = codes(self.ledger.path("spans"), "detail")
+        return numbers, [*(json.loads(text) for text in texts), {}]
 
     @cached_property
     def fates(self) -> list[dict[str, Any]]:
@@ -153,8 +153,7 @@ class CellView:
         """The spans that begin in the window, but for those that are no part of the loop."""
         spans, window = self.tables.spans, self.window
         inside = (spans.t_start >= window.t_start) & (spans.t_start < window.t_end)
-        outside = [number for number, name in enumerate(spans.names["stage"]) if name in OUTSIDE]
-        return spans.where(inside & ~np.isin(spans.stage, outside))
+        return spans.where(inside & ~spans.is_in(*OUTSIDE))
 
     @cached_property
     def updates(self) -> dict[str, Array]:
@@ -184,11 +183,10 @@ class CellView:
     def _trace_ends(self) -> Array:
         """For each rollout, the end of the last generating span of its batch; -1 where there is none."""
         rollouts, spans = self.tables.rollouts, self.tables.spans.of(*GENERATING)
-        ends = dict.fromkeys(rollouts.traces, -1)
-        for code, end in zip(spans.trace_id, spans.t_end, strict=True):
-            name = spans.names["trace_id"][code]
-            ends[name] = max(ends.get(name, -1), int(end))
-        by_code = np.array([ends[name] for name in rollouts.traces], dtype=np.int64)
+        last = np.full(len(spans.names["trace_id"]), -1)
+        np.maximum.at(last, spans.trace_id, spans.t_end)
+        ends = dict(zip(spans.names["trace_id"], last, strict=True))
+        by_code = np.array([ends.get(name, -1) for name in rollouts.traces], dtype=np.int64)
         return by_code[rollouts.trace] if len(by_code) else np.empty(0, np.int64)
 
     @cached_property

@@ -57,7 +57,7 @@ def find_window(
     ends = updates["t_end"]
     if len(ends) <= dropped:
         raise UnmeasuredError(f"the run has {len(ends)} optimizer steps, of which {dropped} are warm-up")
-    inside = np.array([name not in OUTSIDE for name in spans.stage_names()], dtype=bool)
+    inside = ~spans.is_in(*OUTSIDE)
     end = int(note["t_end"]) if note else int(ends.max())
     if dropped == 0:
         begins = [int(note["t_start"])] if note else [int(spans.t_start[inside].min(initial=updates["t_start"].min()))]

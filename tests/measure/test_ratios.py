@@ -2,15 +2,15 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.measure.figures.importance import LogRatioMax, SequenceEssShare, TokenEssShare
-from harness.measure.ratios import Trained
+from harness.measure.columns import log_sums
+from harness.measure.figures.importance import LogRatioMax
+from harness.theory.ess import ess
 from tests.fakes import figures, view
 
 LENGTHS = (3, 5, 8, 4)
@@ -128,24 +128,15 @@ def test_top_k_is_flagged_where_the_trainer_models_temperature_alone(tmp_path: P
     assert "does not model the decoding" in str(found["mismatch_mean"].reason)
 
 
-def _rows(**columns: Any) -> Trained:
-    count = len(columns["log_w"])
-    names = Trained.__dataclass_fields__
-    return Trained(**{name: np.asarray(columns.get(name, np.zeros(count, np.int64))) for name in names})
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(-30, 30), min_size=1, max_size=40))
-def test_share_lies_between_one_nth_and_one(log_w: list[float]) -> None:
-    class View:
-        class tables:  # noqa: N801
-            trained = _rows(log_w=log_w, log_sum=log_w, log_square=[2 * v for v in log_w], defined=[1] * len(log_w))
-
-    rows = np.arange(len(log_w))
-    for measure in (SequenceEssShare(), TokenEssShare()):
-        size, n = measure.of_step(View(), rows)  # type: ignore[arg-type]
-        assert n == len(log_w)
-        assert 1 - 1e-9 <= size <= n * (1 + 1e-9)
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.floats(-800, 800), min_size=1, max_size=8), min_size=1, max_size=6))
+def test_sums_of_runs_give_the_ess_of_each(runs: list[list[float]]) -> None:
+    counts = np.array([len(run) for run in runs])
+    flat = np.array([value for run in runs for value in run])
+    found = np.exp(2 * log_sums(flat, counts) - log_sums(2 * flat, counts))
+    assert found == pytest.approx([ess(np.array(run)) for run in runs], rel=1e-9)
+    assert (found >= 1 - 1e-9).all()
+    assert (found <= counts * (1 + 1e-9)).all()
 
 
 def test_evidence_names_the_columns(tmp_path: Path) -> None:

@@ -37,3 +37,11 @@ def test_startup_is_outside_every_rate(tmp_path: Path) -> None:
     found = loop_figures(loop_cell(tmp_path, spans=startup))
     assert found["startup_seconds"].value == pytest.approx(2 + 2.5, abs=1e-6)
     assert found["t_seq_seconds"].value == pytest.approx(0.095)
+
+
+def test_gradient_norms_of_unequal_steps(tmp_path: Path) -> None:
+    updates = {1: {"grad_norm": 1.0, "loss": 0.5}, 2: {"grad_norm": 2.0, "loss": 1.0}, 3: {"grad_norm": 9.0, "loss": 3}}
+    found = loop_figures(loop_cell(tmp_path, updates=updates))
+    assert found["grad_norm"].value == pytest.approx(4.0)
+    assert found["grad_norm_p50"].value == pytest.approx(2.0)
+    assert found["loss"].value == pytest.approx(1.5)

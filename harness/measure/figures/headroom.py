@@ -3,6 +3,8 @@
 The roofline time of some work is the larger of bytes over bandwidth and operations over the matrix rate.
 """
 
+import numpy as np
+
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.values import Value
 from harness.measure.view import CellView
@@ -31,10 +33,12 @@ def forwards(view: CellView, stage: str) -> int:
     Raises:
         UnmeasuredError: a span of the stage does not say.
     """
-    details = [view.tables.details[row] for row in view.spans.of(stage).row]
-    if not all("forwards" in detail for detail in details):
+    numbers, details = view.tables.details
+    used, count = np.unique(numbers[view.spans.of(stage).row], return_counts=True)
+    said = [details[number].get("forwards") for number in used]
+    if any(passes is None for passes in said):
         raise UnmeasuredError(f"spans of {stage} do not say how many forward passes they made")
-    return sum(int(detail["forwards"]) for detail in details)
+    return sum(int(passes) * int(spans) for passes, spans in zip(said, count, strict=True))
 
 
 class Headroom(Measure):

@@ -1,14 +1,14 @@
 """Probability ratios, effective sample size and clipping [12.4.2]."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from harness.measure.columns import Array
+from harness.measure.columns import Array, by_run, log_sums
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.values import Value
 from harness.measure.view import CellView
-from harness.theory.ess import ess, ess_from_sums, log_sum_exp
 
 RATIO_NEEDS = ("trained.trainer_logprobs", "rollouts.behavior_logprobs")
 
@@ -38,13 +38,6 @@ def token_count(view: CellView, rows: Array) -> int:
     return int(view.tables.trained.defined[rows].sum())
 
 
-def rows_by_step(view: CellView, rows: Array) -> dict[int, Array]:
-    """Some trained rows by the optimizer step that consumed them."""
-    order = rows[np.argsort(view.tables.trained.step[rows], kind="stable")]
-    steps, begins = np.unique(view.tables.trained.step[order], return_index=True)
-    return {int(step): part for step, part in zip(steps, np.split(order, begins[1:]), strict=True)}
-
-
 class RatioMeasure(Measure):
     """A figure of the ratio of trainer to behaviour policy."""
 
@@ -53,46 +46,60 @@ class RatioMeasure(Measure):
     needs: ClassVar[tuple[str, ...]] = RATIO_NEEDS
 
 
+@dataclass(frozen=True)
+class StepEss:
+    """One element an optimizer step of the window that has weights: its number, its ESS, and how many weights."""
+
+    step: Array
+    ess: Array
+    n: Array
+
+
 class Ess(RatioMeasure):
     """ESS of each optimizer step over the records that it consumes."""
 
-    def by_step(self, view: CellView) -> list[tuple[float, int]]:
-        """ESS and the number of weights, of each step of the window that has any."""
-        return [self.of_step(view, rows) for rows in rows_by_step(view, ratio_rows(view)).values()]
+    def by_step(self, view: CellView) -> StepEss:
+        """`exp(2 lse(log w) - lse(2 log w))` over each step's weights."""
+        rows = ratio_rows(view)
+        order = rows[np.argsort(view.tables.trained.step[rows], kind="stable")]
+        steps, records = np.unique(view.tables.trained.step[order], return_counts=True)
+        log_sum, log_square, weights = self.of_rows(view, order)
+        size = np.exp(2 * log_sums(log_sum, records) - log_sums(log_square, records))
+        return StepEss(steps, size, by_run(np.add, weights, records, 0))
 
-    def of_step(self, view: CellView, rows: Array) -> tuple[float, int]:
-        """ESS and the number of weights of one step."""
+    def of_rows(self, view: CellView, rows: Array) -> tuple[Array, Array, Array]:
+        """`lse(log w)`, `lse(2 log w)` and the number of the weights of each row."""
         raise NotImplementedError
 
 
 class EssOfTokens(Ess):
     """One weight a token."""
 
-    def of_step(self, view: CellView, rows: Array) -> tuple[float, int]:
-        """From the sums over each row's tokens."""
+    def of_rows(self, view: CellView, rows: Array) -> tuple[Array, Array, Array]:
+        """The row's sums over its tokens."""
         trained = view.tables.trained
-        value = ess_from_sums(log_sum_exp(trained.log_sum[rows]), log_sum_exp(trained.log_square[rows]))
-        return value, token_count(view, rows)
+        return trained.log_sum[rows], trained.log_square[rows], trained.defined[rows]
 
 
 class EssOfSequences(Ess):
     """One weight a sequence, the product of its tokens'."""
 
-    def of_step(self, view: CellView, rows: Array) -> tuple[float, int]:
-        """From the sum of log w over each row's tokens."""
-        return ess(view.tables.trained.log_w[rows]), len(rows)
+    def of_rows(self, view: CellView, rows: Array) -> tuple[Array, Array, Array]:
+        """The row's log w, summed over its tokens, stands for its one weight."""
+        log_w = view.tables.trained.log_w[rows]
+        return log_w, 2 * log_w, np.ones(len(rows), np.int64)
 
 
 def median_ess(measure: Ess, view: CellView) -> Value:
     """The median over steps; it rests on all their weights."""
     steps = measure.by_step(view)
-    return measure.value(float(np.median([size for size, _ in steps])), sum(n for _, n in steps))
+    return measure.value(float(np.median(steps.ess)), int(steps.n.sum()))
 
 
 def median_share(measure: Ess, view: CellView) -> Value:
     """The median over steps of ESS / n."""
     steps = measure.by_step(view)
-    return measure.value(float(np.median([size / n for size, n in steps])), sum(n for _, n in steps))
+    return measure.value(float(np.median(steps.ess / steps.n)), int(steps.n.sum()))
 
 
 @figure
@@ -151,8 +158,8 @@ class LowestEssShare(EssOfSequences):
 
     def compute(self, view: CellView) -> Value:
         """Step by step."""
-        shares = [size / n for size, n in self.by_step(view)]
-        return self.value(min(shares), len(shares))
+        steps = self.by_step(view)
+        return self.value(float((steps.ess / steps.n).min()), len(steps.step))
 
 
 @figure

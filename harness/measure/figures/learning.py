@@ -183,6 +183,22 @@ class GradientNorm(UpdateMean):
 
 
 @figure
+class GradientNormMedian(LearningMeasure):
+    """Median over the window's optimizer steps of the gradient's norm before clipping."""
+
+    tag, title, unit, direction = "grad_norm_p50", "Gradient norm, median", "norm", "none"
+    source, needs = "12.5.2", ("updates.grad_norm",)
+
+    def compute(self, view: CellView) -> Value:
+        """Steps that report none are left out."""
+        norms = view.updates["grad_norm"]
+        known = norms[np.isfinite(norms)]
+        if not len(known):
+            return self.none("no optimizer step of the window reports one")
+        return self.value(float(np.median(known)), len(known))
+
+
+@figure
 class Loss(UpdateMean):
     """Mean over the window's optimizer steps of the loss; its scale depends on the framework's loss."""
 

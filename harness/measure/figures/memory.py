@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.measure.columns import Array
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.spans import Spans
 from harness.measure.values import Value
@@ -24,21 +25,31 @@ _PHASE_OF = {stage: phase for phase, stages in PHASES.items() for stage in stage
 HOST_SOURCES = ("pss", "rss")
 
 
-def stage_at(spans: Spans, t: int) -> str | None:
-    """The stage of the span that runs at `t` and began last, or None."""
-    running = np.flatnonzero((spans.t_start <= t) & (spans.t_end >= t))
-    if not len(running):
-        return None
-    latest = int(running[np.argmax(spans.t_start[running])])
-    return spans.names["stage"][int(spans.stage[latest])]
+LOOK_BACK = 64
+"""How many of the spans that began before a sample may still run: more than there are processes."""
+
+
+def stages_at(spans: Spans, times: Array) -> list[str | None]:
+    """For each time, the stage of the span that runs then and began last, or None."""
+    order = np.argsort(spans.t_start, kind="stable")
+    begins, ends, stages = spans.t_start[order], spans.t_end[order], spans.stage[order]
+    out: list[str | None] = []
+    for t in times:
+        last = int(np.searchsorted(begins, t, side="right"))
+        running = np.flatnonzero(ends[max(0, last - LOOK_BACK) : last] >= t)
+        found = max(0, last - LOOK_BACK) + int(running[-1]) if len(running) else None
+        out.append(None if found is None else spans.names["stage"][int(stages[found])])
+    return out
 
 
 def memory_samples(view: CellView) -> Iterator[tuple[dict[str, Any], str]]:
     """Every sample of the run with its phase; one that does not say its stage has that of the running span."""
     spans = view.tables.spans
-    first = int(spans.of(*(s for s in _PHASE_OF if _PHASE_OF[s] != "startup")).t_start.min(initial=2**62))
-    for row in view.tables.ledger.table("memory").to_pylist():
-        stage = row["phase"] or stage_at(spans, row["t"])
+    first = int(spans.t_start[~spans.is_in(*PHASES["startup"])].min(initial=2**62))
+    rows = view.tables.ledger.table("memory").to_pylist()
+    running = stages_at(spans, np.array([row["t"] for row in rows], dtype=np.int64))
+    for row, seen in zip(rows, running, strict=True):
+        stage = row["phase"] or seen
         between = "startup" if row["t"] < first else "transition"
         yield row, _PHASE_OF[stage] if stage else between
 

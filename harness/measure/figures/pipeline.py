@@ -17,7 +17,8 @@ from harness.theory.pipeline import overlapped_period, sequential_period
 
 @figure
 class WorkSeconds(TimeMeasure):
-    """Total work: the durations of all spans of the window, of all processes, waiting left out, summed."""
+    """Total work: the durations of all spans of the window, of all processes, waiting left out, summed. In one
+    synchronous process it is the window less what no span covers."""
 
     tag, title, unit, direction, source = "work_seconds", "Work", "s", "lower", "12.3.5"
     needs = (SPAN_TIMES,)
@@ -58,11 +59,12 @@ def critical_path(view: CellView) -> Spans:
     have waited for: spans of its own process, of its batch, of its step, of the batches that its step consumes, and,
     for generation, the publication of the version that it samples from.
     """
-    waiting = np.array([name in WAITING for name in view.spans.stage_names()], dtype=bool)
-    spans = view.spans.where((view.spans.t_end > view.spans.t_start) & ~waiting)
+    spans = view.spans.where((view.spans.t_end > view.spans.t_start) & ~view.spans.is_in(*WAITING))
     last = spans.of("optimizer_step", "forward_backward")
     if not len(last):
         raise UnmeasuredError("no optimizer step has a span in the window")
+    if (alone := _one_after_another(spans, int(last.t_end.max()))) is not None:
+        return alone
     lines = _lines(_memberships(spans), spans)
     sources = _consumed_traces(view, spans)
     row = int(np.flatnonzero(spans.row == last.row[np.argmax(last.t_end)])[0])
@@ -71,6 +73,17 @@ def critical_path(view: CellView) -> Spans:
         chain.append(row)
         row = _predecessor(row, spans, lines, sources)
     return spans.where(np.array(chain[::-1]))
+
+
+def _one_after_another(spans: Spans, end: int) -> Spans | None:
+    """The spans up to `end` of a single process, in order: each waited for the one before. None where there are several
+    processes or spans that overlap."""
+    if len(np.unique(spans.process)) > 1:
+        return None
+    ordered = spans.where(np.argsort(spans.t_start, kind="stable"))
+    if (ordered.t_start[1:] < ordered.t_end[:-1]).any():
+        return None
+    return ordered.where(ordered.t_end <= end)
 
 
 def _memberships(spans: Spans) -> Iterator[tuple[int, Key]]:
@@ -89,9 +102,10 @@ def _consumed_traces(view: CellView, spans: Spans) -> dict[int, list[int]]:
     trained, rollouts = view.tables.trained, view.tables.rollouts
     code = {name: number for number, name in enumerate(spans.names["trace_id"])}
     known = trained.rollout >= 0
-    pairs = np.unique(np.stack([trained.step[known], rollouts.trace[trained.rollout[known]]], axis=1), axis=0)
+    count = max(len(rollouts.traces), 1)
+    pairs = np.unique(trained.step[known].astype(np.int64) * count + rollouts.trace[trained.rollout[known]])
     out: dict[int, list[int]] = defaultdict(list)
-    for step, trace in pairs:
+    for step, trace in zip(pairs // count, pairs % count, strict=True):
         if rollouts.traces[trace] in code:
             out[int(step)].append(code[rollouts.traces[trace]])
     return out
@@ -116,7 +130,8 @@ def _predecessor(row: int, spans: Spans, lines: dict[Key, _Line], sources: dict[
 
 @figure
 class CriticalPath(TimeMeasure):
-    """Seconds of the chain of spans that the window's last optimizer step waited for, waits between them left out."""
+    """Seconds of the chain of spans that the window's last optimizer step waited for, waits between them left out. In
+    one synchronous process it is all the work up to that step."""
 
     tag, title, unit, direction, source = "critical_path_seconds", "Critical path", "s", "lower", "12.3.5"
     needs = (SPAN_TIMES, "spans.trace_id", "spans.step", "trained.step")
@@ -146,7 +161,8 @@ class CriticalShare(TimeMeasure):
 
 @figure
 class PoolUtilisation(TimeMeasure):
-    """Share of the window in which a device runs a span that is not waiting."""
+    """Share of the window in which a device runs a span that is not waiting. In one synchronous process it is 1 less
+    the unattributed share."""
 
     tag, title, unit, direction, source = "pool_utilisation", "Utilisation of a pool", "share", "higher", "12.3.5"
     needs = (SPAN_TIMES, "spans.device", "manifest.window")
@@ -155,8 +171,7 @@ class PoolUtilisation(TimeMeasure):
     def compute(self, view: CellView) -> list[Value]:
         """One value a device."""
         window, spans = view.window, view.tables.spans
-        waiting = np.array([name in WAITING for name in spans.stage_names()], dtype=bool)
-        busy = spans.where(~waiting)
+        busy = spans.where(~spans.is_in(*WAITING))
         out = []
         for number, device in enumerate(busy.names["device"]):
             pool = busy.where(busy.device == number)
@@ -179,7 +194,7 @@ def batch_ends(view: CellView) -> Array:
 @figure
 class Period(TimeMeasure):
     """Steady-state period: median seconds between the ends of the last optimizer steps of successive generated
-    batches."""
+    batches. In one synchronous process it is the wall time of a batch."""
 
     tag, title, unit, direction, source = "period_seconds", "Steady-state period", "s", "lower", "12.3.1"
     needs = ("updates.t_end", "trained.step", "rollouts.trace_id")
