@@ -1,7 +1,6 @@
 """TRL's vLLM server as a child of the training process, on devices of its own."""
 
 import os
-import signal
 import subprocess
 import time
 import urllib.request
@@ -14,6 +13,7 @@ from harness.errors import SystemFailure
 
 START_SECONDS = 900.0
 POLL_SECONDS = 1.0
+GRACE_SECONDS = 30.0
 HEALTH = f"http://127.0.0.1:{SERVER_PORT}/health"
 
 
@@ -34,20 +34,24 @@ def split_devices(visible: str | None, count: int) -> tuple[str, str]:
 
 @contextmanager
 def serving(command: Sequence[str], devices: str, health: str = HEALTH) -> Iterator[None]:
-    """Run the server while the block runs; its output goes where ours goes, its whole process group ends with us.
+    """Run the server while the block runs, in our process group, so that whoever ends us ends it; its output goes where
+    ours goes.
 
     Raises:
         SystemFailure: it ended, or gave no sign of health within `START_SECONDS`.
     """
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": devices, "VLLM_SERVER_DEV_MODE": "1"}
-    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, process_group=0)
+    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL)
     try:
         _wait_for_health(process, health)
         yield
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+        process.terminate()
+        try:
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _wait_for_health(process: subprocess.Popen[bytes], health: str) -> None:
