@@ -43,8 +43,8 @@ __all__ = ["MeasureContext", "SelfReport", "catalogue", "measure_cell", "self_re
 
 
 def catalogue() -> list[type[Measure]]:
-    """Every measure, by topic, and within a topic in the order in which it is defined."""
-    return sorted(REGISTERED.values(), key=lambda kind: TOPICS.index(kind.topic))
+    """Every measure, by topic, and within a topic in the order of their tags."""
+    return sorted(REGISTERED.values(), key=lambda kind: (TOPICS.index(kind.topic), kind.tag))
 
 
 def view_of(ledger: CellLedger, context: MeasureContext) -> CellView:
