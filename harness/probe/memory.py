@@ -1,6 +1,7 @@
 """Samples the memory of this process by stage: PSS on a CPU, the allocator and NVML on a GPU.
 
-Reading PSS walks the page tables, so a stage is sampled at most once in `STAGE_SECONDS`, after its first time.
+Reading PSS walks the page tables (milliseconds for a process that holds a model), so after a first reading of each
+stage there is at most one in `SAMPLE_SECONDS`, given to the stages in turn.
 """
 
 import os
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-STAGE_SECONDS = 1.0
+SAMPLE_SECONDS = 1.0
 Row = dict[str, Any]
 
 
@@ -27,15 +28,18 @@ class MemorySampler:
     """Gives memory rows at the end of a stage, not more often than a run can bear."""
 
     def __init__(self) -> None:
-        self._last: dict[str, float] = {}
+        self._readings_of: dict[str, int] = {}
+        self._last = 0.0
         self._pid = os.getpid()
 
     def sample_if_due(self, stage: str) -> list[Row]:
-        """Rows of the `memory` table for `stage`, or none where it was sampled a moment ago."""
-        now = time.monotonic()
-        if now - self._last.get(stage, -STAGE_SECONDS) < STAGE_SECONDS:
+        """Rows of the `memory` table for `stage`, or none where it is not its turn."""
+        now, taken = time.monotonic(), self._readings_of
+        first = stage not in taken
+        if not first and (now - self._last < SAMPLE_SECONDS or taken[stage] > min(taken.values())):
             return []
-        self._last[stage] = now
+        self._last = now
+        taken[stage] = taken.get(stage, 0) + 1
         t = time.perf_counter_ns()
         return [{"t": t, "pid": self._pid, "phase": stage, **reading} for reading in self._readings()]
 

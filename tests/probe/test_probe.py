@@ -8,7 +8,7 @@ import pytest
 
 from harness.contract import compact, read_cell
 from harness.errors import HarnessBug
-from harness.probe import Probe
+from harness.probe import Probe, memory
 from harness.probe.hooks import HookPoint, verify_hooks
 from harness.probe.memory import MemorySampler
 
@@ -70,11 +70,12 @@ def test_progress_is_whole_on_disk_and_rate_limited(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "progress.json").read_text()) == {"done": 5, "total": 5, "text": "training"}
 
 
-def test_a_stage_is_not_sampled_twice_in_a_moment() -> None:
+def test_stages_are_sampled_in_turn_and_not_more_often_than_a_run_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([10.0, 10.1, 10.2, 10.3, 11.5, 11.6, 12.8])
+    monkeypatch.setattr(memory.time, "monotonic", lambda: next(clock))
     sampler = MemorySampler()
-    assert sampler.sample_if_due("decode")
-    assert sampler.sample_if_due("decode") == []
-    assert sampler.sample_if_due("verifier")
+    order = ["decode", "decode", "verifier", "verifier", "decode", "verifier", "verifier"]
+    assert [bool(sampler.sample_if_due(stage)) for stage in order] == [True, False, True, False, True, False, True]
 
 
 def test_hook_drift_is_named() -> None:
