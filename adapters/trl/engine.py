@@ -51,7 +51,8 @@ class GenerateEngine:
         self._recorder = SamplingRecorder(rows, self._first_token)
         criteria = StoppingCriteriaList([self._recorder.see_token])
         self.last = Generation(t_start=self._clock.enter("prefill"))
-        self._clock.count(records=rows, input_tokens=read, output_tokens=rows, padded_tokens=rows * prompt - read)
+        padded = rows * prompt - read
+        self._clock.count(records=rows, input_tokens=read, output_tokens=rows, padded_tokens=padded, forwards=1)
         try:
             sequences = self._generate(*args, stopping_criteria=criteria, **kwargs)
             self.last.t_end = self._clock.boundary()
@@ -69,7 +70,8 @@ class GenerateEngine:
         rows, steps = completion_ids.shape
         before = torch.isin(completion_ids, torch.tensor(ends, device=completion_ids.device)).cumsum(1)
         sampled = rows + int((before[:, :-1] == 0).sum())
-        self._clock.count(records=rows, output_tokens=sampled - rows, padded_tokens=rows * steps - sampled)
+        padded = rows * steps - sampled
+        self._clock.count(records=rows, output_tokens=sampled - rows, padded_tokens=padded, forwards=steps - 1)
 
     def _first_token(self) -> None:
         self.last.t_first_token = self._clock.enter("decode")

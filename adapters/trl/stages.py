@@ -1,5 +1,6 @@
 """A clock that is in one stage, or in none, at any moment: leaf spans of the training thread, which cannot overlap."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,8 @@ class StageClock:
         if self._stage is not None:
             cpu_ns = time.process_time_ns() - self._cpu
             fields = {**self.labels, **self._counts, "cpu_ns": cpu_ns}
+            if "forwards" in fields:
+                fields["detail"] = json.dumps({"forwards": fields.pop("forwards")})
             self._probe.add_span(self._stage, self._start, now, **fields)
         self._stage, self._counts = stage, {}
         self._cpu = time.process_time_ns()
@@ -57,7 +60,8 @@ class StageClock:
         return now
 
     def count(self, **counts: int) -> None:
-        """Set the counts of the stage at hand: records, input_tokens, output_tokens, policy_tokens, padded_tokens."""
+        """Set the counts of the stage at hand: records, input_tokens, output_tokens, policy_tokens, padded_tokens, and
+        forwards, how often the weights were read."""
         self._counts.update(counts)
 
     @contextmanager
