@@ -53,6 +53,10 @@ def _grid(table: Table, model: ReportModel) -> Grid:
     return grid
 
 
+def _bounds(interval: str) -> str:
+    return interval if interval.startswith("±") else f"[{interval.replace(' ', '')}]"
+
+
 def _name(title: str, line: Line) -> str:
     return title + (f", {fmt.words(line.variant)}" if line.variant else "")
 
@@ -68,6 +72,6 @@ def _entry(entry: Entry) -> str:
     note = f" [dim]\\[{entry.note}][/dim]" if entry.note else ""
     if not entry.valued:
         return f"[dim]{escape(entry.text)}[/dim]{note}"
-    bounds = f" [dim]{escape('[' + entry.interval.replace(' ', '') + ']')}[/dim]" if entry.interval else ""
+    bounds = f" [dim]{escape(_bounds(entry.interval))}[/dim]" if entry.interval else ""
     differs = " ≠" if entry.state == "not comparable" else ""
     return f"{entry.text}{differs}{bounds}{note}"

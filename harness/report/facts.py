@@ -1,6 +1,7 @@
 """The facts of a run that a reader meets first: what ran, where, when, and by which code."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from harness.report import format as fmt
@@ -74,12 +75,23 @@ def code_facts(manifest: Manifest) -> Facts:
     checkout = {True: " with uncommitted changes", False: "", None: ""}[dirty]
     load = manifest.get("load") or {}
     return {
-        "began": manifest["created"],
-        "ended": manifest.get("finished") or "not yet",
+        "began": _moment(manifest["created"]),
+        "took": _took(manifest),
         "run": manifest["run_id"],
         "rlaxes": f"{rlaxes.get('version', 'unknown')}{commit}{checkout}",
         "load": " → ".join(f"{load[key][0]:g}" for key in ("before", "after") if load.get(key)) or "unknown",
     }
+
+
+def _moment(text: str) -> str:
+    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _took(manifest: Manifest) -> str:
+    if not manifest.get("finished"):
+        return "not ended yet"
+    span = datetime.fromisoformat(manifest["finished"]) - datetime.fromisoformat(manifest["created"])
+    return fmt.duration(span.total_seconds())
 
 
 def provenance_of(manifest: Manifest) -> Facts:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
@@ -13,7 +14,7 @@ from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
 from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
 from harness.report.table import comparison
-from harness.report.views import axes_view, cells_view, completions_view, fidelity_view, visible
+from harness.report.views import axes_view, cells_view, clean, completions_view, fidelity_view, visible
 
 WIDE = 5
 """From this many columns a table scrolls within its own box on every screen."""
@@ -25,6 +26,7 @@ def render_html(model: ReportModel, figures: Path) -> str:
         loader=PackageLoader("harness.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -32,6 +34,11 @@ def render_html(model: ReportModel, figures: Path) -> str:
     environment.filters |= {"setting": fmt.setting, "duration": fmt.duration, "visible": visible, "pretty": _pretty}
     template = environment.get_template("report.html.j2")
     return template.render(**_context(model, figures))
+
+
+def _harmless(value: Any) -> Any:
+    """No expression of the template prints an invisible character, whoever wrote its text."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _context(model: ReportModel, figures: Path) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _entry(entry: Entry, repeats: int) -> str:
     if not entry.valued:
         return entry.text + note
     parts = [f"**{entry.text}**"]
-    parts += [f"({entry.interval})"] if entry.interval else []
+    parts += [entry.interval if entry.interval.startswith("±") else f"({entry.interval})"] if entry.interval else []
     parts += [f"n = {entry.n}"] if entry.n != repeats else []
     parts += [entry.ratio.replace("[", "(").replace("]", ")")] if entry.ratio else []
     parts += ["*not comparable*"] if entry.state == "not comparable" else []

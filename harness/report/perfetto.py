@@ -22,13 +22,13 @@ Lanes = dict[tuple[str, str], int]
 
 ORIGIN = "select coalesce(least((select min(t_start) from spans), (select min(t) from memory)), 0)"
 FLOWS = f"""
-with pairs as (select distinct r.trace_id, t.batch_id from rollouts r join trained t using (sample_id)),
+with pairs as (select distinct r.trace_id, t.batch_id, t.step from rollouts r join trained t using (sample_id)),
      made as (select trace_id, max_by(process, t_end) as process, max_by(device, t_end) as device, max(t_end) as t
               from spans where stage in {GENERATING} group by trace_id),
-     used as (select trace_id as batch_id, min_by(process, t_start) as process, min_by(device, t_start) as device,
-                     min(t_start) as t from spans where stage = 'forward_backward' group by trace_id)
+     used as (select step, min_by(process, t_start) as process, min_by(device, t_start) as device,
+                     min(t_start) as t from spans where stage = 'forward_backward' group by step)
 select made.process, made.device, made.t, used.process, used.device, used.t, pairs.trace_id, pairs.batch_id
-from pairs join made using (trace_id) join used using (batch_id) order by made.t, used.t"""
+from pairs join made using (trace_id) join used using (step) order by made.t, used.t"""
 
 
 def write_perfetto(ledger: CellLedger, path: Path) -> None:

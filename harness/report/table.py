@@ -1,5 +1,6 @@
 """The comparison of one track laid out for printing: topics, families of figures, one cell an adapter and layout."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -9,7 +10,7 @@ from harness.report import format as fmt
 from harness.report.model import Definition, ReportModel
 
 Column = tuple[str, str]
-MARKS = {"not measured": fmt.NOTHING, "absent stage": "absent", "failed": "failed", "not run": "not run"}
+MARKS = {"absent stage": "absent"}
 NO_CELL = "no cell of this adapter and layout was planned on this track"
 
 
@@ -96,7 +97,8 @@ def comparison(model: ReportModel, track: str, measures: Iterable[str] | None = 
 def _family(table: Table, definition: Definition, rows: Sequence[Row]) -> Family:
     own = [row for row in rows if row.measure == definition.tag]
     names = list(dict.fromkeys(row.variant for row in own))
-    lines = [_line(table, name, [row for row in own if row.variant == name]) for name in names]
+    largest = _largest(own)
+    lines = [_line(table, name, [row for row in own if row.variant == name], largest) for name in names]
     return Family(definition, _folded(lines))
 
 
@@ -111,21 +113,27 @@ def _folded(lines: Sequence[Line]) -> list[Line]:
     return valued + shared
 
 
-def _line(table: Table, variant: str, rows: Sequence[Row]) -> Line:
-    """One scale for the whole line: that of its largest finite value."""
+def _largest(rows: Sequence[Row]) -> float:
+    """The size of the largest finite value; 0 where there is none."""
+    sizes = [abs(row.value) for row in rows if row.value is not None and math.isfinite(row.value)]
+    return max(sizes, default=0.0)
+
+
+def _line(table: Table, variant: str, rows: Sequence[Row], family: float) -> Line:
+    """One scale for the whole line: that of its largest finite value, or of the family's where all are 0."""
     unit = rows[0].unit
-    sizes = [abs(row.value) for row in rows if row.value is not None and abs(row.value) != float("inf")]
-    divisor, name = fmt.scale(unit, max(sizes)) if sizes else (1.0, unit)
+    size = _largest(rows) or family
+    divisor, name = fmt.scale(unit, size) if size else (1.0, unit)
     by_column = {(row.adapter, row.layout): row for row in rows}
     return Line(variant, name, [_entry(table, by_column.get(column), divisor) for column in table.columns])
 
 
 def _entry(table: Table, row: Row | None, divisor: float) -> Entry:
     if row is None:
-        return Entry(fmt.NOTHING, state="not measured", note=table.note(NO_CELL), reason=NO_CELL)
+        return Entry("not planned", state="not run", note=table.note(NO_CELL), reason=NO_CELL)
     note, reason = table.note(row.reason), row.reason or ""
     if row.value is None:
-        return Entry(MARKS.get(row.state, fmt.NOTHING), n=row.n, state=row.state, note=note, reason=reason)
+        return Entry(MARKS.get(row.state, row.state), n=row.n, state=row.state, note=note, reason=reason)
     spread = " ".join(fmt.number(v / divisor) if v is not None else fmt.NOTHING for v in row.repeats)
     return Entry(
         fmt.number(row.value / divisor),
@@ -141,8 +149,11 @@ def _entry(table: Table, row: Row | None, divisor: float) -> Entry:
 
 
 def _range(low: float | None, high: float | None, divisor: float) -> str:
+    """The ends of an interval; `± 0` where all repeats agree to the last digit shown."""
     if low is None or high is None:
         return ""
+    if fmt.number(low / divisor) == fmt.number(high / divisor):
+        return "± 0"
     return f"{fmt.number(low / divisor)} – {fmt.number(high / divisor)}"
 
 

@@ -12,9 +12,14 @@ LONGEST_TEXT = 400
 UNSEEN = {"Cc", "Cf", "Cs", "Co"}
 
 
+def clean(text: str) -> str:
+    """Untrusted text with control and direction-changing characters made visible."""
+    return "".join(c if c == "\n" or unicodedata.category(c) not in UNSEEN else "\ufffd" for c in text)
+
+
 def visible(text: str) -> str:
-    """Untrusted text with control and direction-changing characters made visible, cut to what a page can bear."""
-    shown = "".join(c if c == "\n" or unicodedata.category(c) not in UNSEEN else "\ufffd" for c in text)
+    """The same, cut to what a page can bear."""
+    shown = clean(text)
     return shown if len(shown) <= LONGEST_TEXT else shown[:LONGEST_TEXT] + " …"
 
 

@@ -25,10 +25,11 @@ def lag(data: TrackData) -> Canvas | Missing:
         axis.bar(places, shares, width * 0.92, color=look.color, label=f"{look.label}, {total:,} records")
     axis.set_xlabel("policy lag at the optimizer step that consumes the record, updates")
     axis.set_ylabel("trained records, %")
-    axis.set_ylim(0, 105)
+    axis.set_ylim(0, 104)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axis.grid(visible=False, axis="x")
-    axis.legend(loc="upper right")
+    axis.set_xlim(-0.6, max(3.6, max(value for one in counts.values() for value in one) + 0.6))
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
     return figure
 
 

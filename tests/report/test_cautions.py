@@ -1,0 +1,69 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.report.cautions import cautions_of
+from harness.report.model import ReportModel
+from tests.report.reports import FIGURES, report, row
+
+UNATTRIBUTED = next(figure for figure in FIGURES if figure[1] == "unattributed_share")
+UNMODELLED: Any = ("integrity", "decoding_not_modelled", "x", "", "tokens/s", "lower")
+
+
+def _calm() -> ReportModel:
+    model = report()
+    model.rows = [row("trl", UNATTRIBUTED, value=0.03)]
+    model.fidelity = [f for f in model.fidelity if f.grade == "exact"]
+    model.axes = [replace(axis, differs=False) for axis in model.axes]
+    return model
+
+
+def test_a_run_without_blemish_has_none() -> None:
+    assert cautions_of(_calm()) == []
+
+
+def test_an_unattributed_share_over_five_per_cent_is_named() -> None:
+    model = _calm()
+    model.rows = [row("trl", UNATTRIBUTED, value=0.071)]
+    (caution,) = cautions_of(model)
+    assert (caution.about, caution.text[:5]) == ("trl", "7.10 ")
+
+
+def test_the_worst_comes_first() -> None:
+    model = report()
+    model.violations = [{"rule": "tokens_close", "table": "fates", "where": "x", "detail": "y"}]
+    model.cells[0] |= {"status": "failed", "cause": "system", "reason": "out of memory"}
+    model.rows = [row("trl", UNATTRIBUTED, value=0.2)]
+    model.provenance = {"rlaxes": {"dirty": True}, "load": {"before": [3.0]}, "cores": 2}
+    texts = [caution.about for caution in cautions_of(model)]
+    assert texts[:3] == ["ledger check", "reference", "trl"]
+    assert texts[-2:] == ["machine", "rlaxes"]
+
+
+def test_failed_cells_of_one_reason_are_counted() -> None:
+    model = _calm()
+    for cell in model.cells[:4:2]:
+        cell |= {"status": "failed", "cause": "system", "reason": "hung"}
+    (caution,) = cautions_of(model)
+    assert caution.text == "2 cells failed (system): hung."
+
+
+@pytest.mark.parametrize(("repeats", "words"), [(1, "no interval"), (2, "wide")])
+def test_few_repeats(repeats: int, words: str) -> None:
+    model = report(repeats=repeats)
+    assert any(words in caution.text for caution in cautions_of(model) if caution.about == "repeats")
+
+
+def test_speeds_that_do_not_compare_are_said_once() -> None:
+    model = _calm()
+    model.rows = [row("trl", f, state="not comparable", reason="longer texts") for f in FIGURES[:3]]
+    (caution,) = cautions_of(model)
+    assert "longer texts" in caution.text
+
+
+def test_a_count_that_should_be_zero() -> None:
+    model = _calm()
+    model.rows = [row("trl", UNMODELLED, value=value) for value in (12.0, 0.0)]
+    (caution,) = cautions_of(model)
+    assert caution.text.startswith("12 records sampled with a decoding")

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+from harness.contract import STAGES
+from harness.report.figures import PLATES, draw_figures
+from harness.report.figures.style import ADAPTER_COLORS, STAGE_COLORS, adapter_color
+from harness.report.model import ReportModel
+from tests.report.reports import report
+
+
+def test_every_plate_is_drawn_as_svg_and_png(tmp_path: Path) -> None:
+    figures = draw_figures(report(), tmp_path)
+    assert [figure.name for figure in figures] == [plate.name for plate in PLATES]
+    for figure in figures:
+        assert figure.reason is None
+        assert figure.alt
+        assert figure.caption
+        assert b"<svg" in (tmp_path / f"{figure.name}.svg").read_bytes()
+        assert (tmp_path / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_data_each_says_why(tmp_path: Path) -> None:
+    model = report()
+    model.rows = []
+    model.series = {cell["cell_id"]: {"lag": {"reason": "no version was noted"}} for cell in model.cells}
+    figures = {figure.name: figure for figure in draw_figures(model, tmp_path)}
+    assert all(figure.reason for figure in figures.values())
+    assert figures["lag"].reason == "no version was noted"
+    assert not list(tmp_path.glob("*.svg"))
+
+
+def test_cells_that_failed_are_not_drawn(tmp_path: Path) -> None:
+    model = report(repeats=1)
+    for cell in model.cells:
+        cell["status"] = "failed"
+    model.rows = []
+    assert {figure.reason for figure in draw_figures(model, tmp_path)} >= {"no cell of this track ended well"}
+
+
+def test_two_tracks_give_two_sets(tmp_path: Path) -> None:
+    model = report(repeats=1)
+    model.cells += [{**cell, "track": "fixed_length", "cell_id": cell["cell_id"] + "x"} for cell in model.cells]
+    names = [figure.name for figure in draw_figures(model, tmp_path)]
+    assert {"lag-free", "lag-fixed_length"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_no_run_no_figures(tmp_path: Path) -> None:
+    empty = ReportModel(title="x", run_id="y", created="z", finished=None, profile="cpu")
+    assert draw_figures(empty, tmp_path) == []
+
+
+def test_a_colour_follows_the_name_not_the_order_of_the_run() -> None:
+    assert adapter_color("trl", ["trl", "reference"]) == adapter_color("trl", ["reference", "trl"]) == ADAPTER_COLORS[1]
+
+
+def test_every_stage_has_a_colour() -> None:
+    assert set(STAGES) <= set(STAGE_COLORS)
