@@ -4,7 +4,10 @@ from benchmarks.pairs import choice, ratios, show
 
 SIZES = {
     "tiny": (["task.steps=60"], "at most 1.03"),
-    "smollm2": (["task.steps=4", "task.warmup_steps=1", "task.prompts_per_batch=4", "task.group_size=4", "task.max_tokens=16"], "at most 1.01"),
+    "smollm2": (
+        ["task.steps=4", "task.warmup_steps=1", "task.prompts_per_batch=4", "task.group_size=4", "task.max_tokens=16"],
+        "at most 1.01",
+    ),
 }
 
 
