@@ -1,4 +1,4 @@
-"""The reference loop with its fast engine against TRL: the same fixed-length work in the same precision, whole steps."""
+"""The reference loop with its fast engine against TRL: the same fixed-length work in the same precision."""
 
 from benchmarks.pairs import choice, ratios, show
 

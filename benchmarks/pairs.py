@@ -40,6 +40,5 @@ def ratios(first: Choice, second: Choice) -> list[float]:
 def show(name: str, values: Sequence[float], wanted: str) -> None:
     """One line: median, range, number of pairs, and what the project wants it to be."""
     middle = statistics.median(values)
-    print(
-        f"{name}: {middle:.3f} (median of {len(values)} pairs, {min(values):.3f} to {max(values):.3f}); wanted: {wanted}"
-    )
+    spread = f"median of {len(values)} pairs, {min(values):.3f} to {max(values):.3f}"
+    print(f"{name}: {middle:.3f} ({spread}); wanted: {wanted}")

@@ -12,7 +12,7 @@ import yaml
 from rich.console import Console
 
 from harness.audit import check_run
-from harness.errors import HarnessBug, PrerequisiteError, RlaxesError, UserError
+from harness.errors import HarnessBug, RlaxesError, UserError
 from harness.execute import environments
 from harness.execute.doctor import diagnose
 from harness.execute.machine import usable_cores

@@ -27,7 +27,9 @@ MOST_LINES, MOST_FUNCTION_LINES = 400, 80
 
 
 def _sources() -> list[Path]:
-    return sorted(p for room in ("harness", "adapters", "tests", "benchmarks", "conf") for p in (ROOT / room).rglob("*.py"))
+    return sorted(
+        p for room in ("harness", "adapters", "tests", "benchmarks", "conf") for p in (ROOT / room).rglob("*.py")
+    )
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:

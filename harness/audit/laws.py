@@ -94,7 +94,8 @@ LAWS: tuple[Law, ...] = (
         "trained_version",
         "trained",
         """select 'sample ' || t.sample_id || ', step ' || t.step as place,
-                  'trained at version ' || t.policy_version || ' in an update from version ' || u.policy_version_before as detail
+                  'trained at version ' || t.policy_version || ' in an update from version '
+                  || u.policy_version_before as detail
            from trained t join updates u using (step) where t.policy_version <> u.policy_version_before""",
     ),
     Law(
@@ -150,7 +151,7 @@ LAWS: tuple[Law, ...] = (
              from rollouts r join publications p on p.ok and p.t_end <= r.t_generate_start
              where r.policy_version is not null group by r.sample_id, r.policy_version)
            select 'sample ' || sample_id as place,
-                  'labelled version ' || policy_version || ', the engine served ' || newest || ' when it began' as detail
+                  'labelled version ' || policy_version || ', the engine served ' || newest || ' at its start' as detail
            from served where policy_version <> newest""",
     ),
     Law(

@@ -7,6 +7,7 @@ whole columns (no Python per token): validation has to keep up with a million to
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -139,7 +140,7 @@ def _group_flag_differs(rows: Rows) -> Any:
 def _time_runs_back(rows: Rows) -> Any:
     stamps = ("t_queued", "t_generate_start", "t_first_token", "t_generate_end", "t_verify_start", "t_verify_end")
     out = pa.array([False] * len(rows))
-    for earlier, later in zip(stamps, stamps[1:], strict=False):
+    for earlier, later in pairwise(stamps):
         out = pc.or_(out, pc.fill_null(pc.less(rows[later], rows[earlier]), fill_value=False))
     return out
 
@@ -210,7 +211,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 _SHAPE_RULES = 2
-"""The first rules settle the lengths that all later ones rely on; where one of them is broken, the rest is not asked."""
+"""The first rules settle the lengths that all later ones rely on; where one is broken, the rest is not asked."""
 
 
 def _hits(rule: Rule, rows: Rows) -> Iterator[Refusal]:

@@ -1,4 +1,4 @@
-"""Writes one process's share of the ledger: an append-only Arrow IPC stream a table, flushed in whole record batches."""
+"""Writes one process's share of the ledger: an append-only Arrow IPC stream a table, in whole record batches."""
 
 import json
 import os

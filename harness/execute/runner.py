@@ -1,4 +1,4 @@
-"""Runs a plan: environments, bundle, machine limits, then cell after cell; whatever happens to one, the others go on."""
+"""Runs the cells of a plan, one after the other; whatever happens to one, the others go on."""
 
 import json
 import time

@@ -167,4 +167,4 @@ class Probe:
 
 
 _COUNTS = ("records", "input_tokens", "output_tokens", "policy_tokens", "padded_tokens")
-_DEFAULTS: dict[str, Any] = {name: 0 for name in _COUNTS} | {"device": "cpu"}
+_DEFAULTS: dict[str, Any] = dict.fromkeys(_COUNTS, 0) | {"device": "cpu"}

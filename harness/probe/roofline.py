@@ -1,8 +1,8 @@
 """Measures the two limits of this machine that headroom is held against: memory bandwidth and matrix rate.
 
 Run as `python -m harness.probe.roofline` in an adapter's environment (it needs torch); prints one JSON object. The
-roofline model is Williams, Waterman and Patterson (CACM 2009): a stage takes at least the larger of bytes over bandwidth
-and operations over the matrix rate.
+roofline model is Williams, Waterman and Patterson's (CACM 2009): a stage takes at least the larger of bytes over
+bandwidth and operations over the matrix rate.
 """
 
 import json

@@ -8,9 +8,9 @@ from harness.measure.api import catalogue
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "measures.md"
 HEAD = """# What does each figure mean?
 
-Made from the classes in `harness/measure/figures/` by `python -m harness.report.measures_page`; each figure has one definition,
-here and in the report. "From" names the step of the module that the definition rests on. Times are seconds, sizes bytes,
-rates per second; a figure that could not be measured is null with a reason.
+Made from the classes in `harness/measure/figures/` by `python -m harness.report.measures_page`; each figure has one
+definition, here and in the report. "From" names the step of the module that the definition rests on. Times are seconds,
+sizes bytes, rates per second; a figure that could not be measured is null with a reason.
 """
 
 

@@ -1,7 +1,6 @@
 """Whole runs with the loop of known truth: failures are rows, kills lose nothing that had ended."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -106,4 +105,4 @@ def test_twenty_kills_of_the_harness_lose_no_cell_that_had_ended(tmp_path: Path)
 
 def _ended(output: Path) -> set[tuple[str, str]]:
     """Cells that have ended, with the moment at which they were written: a cell done again would have another."""
-    return {(path.parent.name, str(os.stat(path).st_mtime_ns)) for path in output.glob("*/cells/*/done.json")}
+    return {(path.parent.name, str(path.stat().st_mtime_ns)) for path in output.glob("*/cells/*/done.json")}
