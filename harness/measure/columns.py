@@ -90,6 +90,20 @@ def by_run(operation: Any, values: Array, counts: Array, empty: float) -> Array:
     return out
 
 
+def quantiles_by_code(code: Array, values: Array, *shares: float) -> list[Array]:
+    """Quantiles of the values of each code, interpolated linearly, in the order of the codes that occur."""
+    order = np.lexsort((values, code))
+    ordered = values[order].astype(np.float64)
+    _, counts = np.unique(code, return_counts=True)
+    out = []
+    for share in shares:
+        place = starts_of(counts) + share * (counts - 1)
+        low = np.floor(place).astype(np.int64)
+        high = np.ceil(place).astype(np.int64)
+        out.append(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
+    return out
+
+
 def log_sums(values: Array, counts: Array) -> Array:
     """`log sum exp` of each run of float64 values, without overflow; -inf for a run without any."""
     return log_sums_twice(values, counts)[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.measure.columns import Array
+from harness.measure.columns import Array, quantiles_by_code
 from harness.measure.figures.importance import SequenceEssShare, ratio_rows
 from harness.measure.figures.memory import memory_samples
 from harness.measure.figures.mismatch import bucket_label, length_buckets
@@ -122,14 +122,20 @@ def _by_batch(view: CellView, values: Array) -> Series:
     trace = view.tables.rollouts.trace
     if not len(trace):
         raise UnmeasuredError("there are no rollouts")
-    codes, first = np.unique(trace, return_index=True)
-    order = codes[np.argsort(first)]
-    so_far = np.cumsum(np.bincount(trace)[order])
-    parts = _split(trace, values)
-    mean = [float(np.nanmean(parts[code])) if np.isfinite(parts[code]).any() else None for code in order]
-    p95 = [float(np.nanquantile(parts[code], 0.95)) if np.isfinite(parts[code]).any() else None for code in order]
-    samples, *rest = _thin(so_far, np.array(mean, dtype=object), np.array(p95, dtype=object))
-    return {"samples": samples.tolist(), "mean": rest[0].tolist(), "p95": rest[1].tolist()}
+    codes, first, counts = np.unique(trace, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    (shown, so_far) = _thin(codes[order], np.cumsum(counts[order]))
+    known = np.isfinite(values)
+    rows = known & np.isin(trace, shown)
+    mean = np.bincount(trace[rows], weights=values[rows], minlength=len(codes))
+    number = np.bincount(trace[rows], minlength=len(codes))
+    (p95,) = quantiles_by_code(trace[rows], values[rows], 0.95)
+    tails = dict(zip(np.unique(trace[rows]).tolist(), p95.tolist(), strict=True))
+    return {
+        "samples": so_far.tolist(),
+        "mean": [float(mean[code] / number[code]) if number[code] else None for code in shown],
+        "p95": [tails.get(int(code)) for code in shown],
+    }
 
 
 def _split(code: Array, values: Array) -> dict[int, Array]:
@@ -182,7 +188,9 @@ def _log_ratio(view: CellView) -> Series:
 
 def _updates(view: CellView) -> Series:
     update, trained = view.updates, view.tables.trained
-    rows = np.flatnonzero(view.trained)
+    (shown,) = _thin(np.arange(len(update["step"])))
+    steps = [int(step) for step in update["step"][shown]]
+    rows = np.flatnonzero(view.trained & np.isin(trained.step, steps))
     parts = _split(trained.step[rows], rows)
     shares: dict[int, float] = {}
     try:
@@ -190,17 +198,14 @@ def _updates(view: CellView) -> Series:
         shares = dict(zip(found.step.tolist(), (found.ess / found.n).tolist(), strict=True))
     except UnmeasuredError:  # the other columns are there all the same
         pass
-    steps = [int(step) for step in update["step"]]
-    columns: dict[str, list[Any]] = {
+    return {
         "step": steps,
-        "loss": [_finite(value) for value in update["loss"]],
-        "grad_norm": [_finite(value) for value in update["grad_norm"]],
+        "loss": [_finite(value) for value in update["loss"][shown]],
+        "grad_norm": [_finite(value) for value in update["grad_norm"][shown]],
         "ess_share": [shares.get(step) for step in steps],
         "lag_mean": [_mean_lag(trained.lag[parts[step]]) if step in parts else None for step in steps],
         "clip_fraction": [_clip(view, parts[step]) if step in parts else None for step in steps],
     }
-    stride = -(-len(steps) // MOST_POINTS) or 1
-    return {name: column[::stride] for name, column in columns.items()}
 
 
 def _finite(value: float) -> float | None:

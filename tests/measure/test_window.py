@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.measure import columns
 from harness.measure.api import measure_cell
-from harness.measure.columns import Scratch, by_run, starts_of
+from harness.measure.columns import Scratch, by_run, quantiles_by_code, starts_of
 from harness.measure.spans import Spans
 from harness.theory.ess import log_sum_exp
 from tests.fakes import context, fake_ledger, figures
@@ -103,3 +103,12 @@ def test_covered_seconds_is_a_union(intervals: list[tuple[int, int]], start: int
 def test_pooled_sums_are_those_of_the_tokens() -> None:
     rows = [np.array([0.5, -0.25]), np.array([3.0])]
     assert log_sum_exp(np.array([log_sum_exp(row) for row in rows])) == pytest.approx(log_sum_exp(np.concatenate(rows)))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-100, 100)), max_size=40), st.floats(0, 1))
+def test_quantiles_by_code_are_those_of_each_part(pairs: list[tuple[int, float]], share: float) -> None:
+    code = np.array([number for number, _ in pairs], dtype=np.int64)
+    values = np.array([value for _, value in pairs], dtype=np.float64)
+    (found,) = quantiles_by_code(code, values, share)
+    assert found == pytest.approx([np.quantile(values[code == number], share) for number in np.unique(code)], abs=1e-9)

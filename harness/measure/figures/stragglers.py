@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from harness.measure.columns import Array, by_run
+from harness.measure.columns import Array, by_run, quantiles_by_code
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.values import Value
 from harness.measure.view import CellView
@@ -118,12 +118,11 @@ class TailRatio(Measure):
     def compute(self, view: CellView) -> Value:
         """By generated batch."""
         seconds, rows = rollout_seconds(view)
-        ordered, counts = by_code(view.tables.rollouts.trace[rows], seconds)
-        parts = np.split(ordered, np.cumsum(counts)[:-1])
-        ratios = [float(np.quantile(part, 0.95) / np.median(part)) for part in parts if np.median(part) > 0]
-        if not ratios:
+        middle, tail = quantiles_by_code(view.tables.rollouts.trace[rows], seconds, 0.5, 0.95)
+        some = middle > 0
+        if not some.any():
             return self.none("the median completion of every batch takes no time")
-        return self.value(float(np.median(ratios)), len(ratios))
+        return self.value(float(np.median(tail[some] / middle[some])), int(some.sum()))
 
 
 class RolloutQuantile(Measure):
