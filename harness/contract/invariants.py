@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from harness.contract.schema import LOGPROB_KINDS, STATUSES, STOP_REASONS, STOP_SOURCES
 
 Rows: TypeAlias = pa.RecordBatch
+NOWHERE = pa.scalar(False)
+"""What a rule answers that found nothing at all: the common case, and the cheap one."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ def _lengths(rows: Rows, column: str) -> Any:
 
 def _any_in_list(column: Any, flat_condition: Any) -> Any:
     """One boolean a row: does `flat_condition` (over the flattened list column) hold anywhere in that row's list?"""
+    if not pc.any(flat_condition).as_py():
+        return NOWHERE
     hit_rows = pc.unique(pc.filter(pc.list_parent_indices(column), flat_condition))
     return pc.is_in(_count(len(column)), value_set=hit_rows.cast(pa.int64()))
 
@@ -215,7 +219,10 @@ _SHAPE_RULES = 2
 
 
 def _hits(rule: Rule, rows: Rows) -> Iterator[Refusal]:
-    broken = pc.fill_null(rule.broken(rows), fill_value=False)
+    broken = rule.broken(rows)
+    if not pc.any(broken).as_py():
+        return
+    broken = pc.fill_null(broken, fill_value=False)
     for sample_id in pc.filter(rows["sample_id"], broken).to_pylist():
         yield Refusal(rule.name, rule.field, sample_id, rule.reason)
 
