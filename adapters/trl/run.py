@@ -144,6 +144,8 @@ def _note_start(probe: Probe, trainer: Any) -> None:
     probe.note("threads", readback.threads())
     probe.note("model", readback.model_facts(trainer.model))
     probe.note("trainer_models", TRAINER_MODELS)
+    if probe.cell["track"] == "fixed_length":
+        probe.note("distorted_sampling", "the end of sequence is suppressed and the rest renormalised (min_new_tokens)")
     probe.note("device_count", trainer.accelerator.num_processes)
     probe.note("engine", _engine_name(probe.cell))
     probe.note("grpo_arguments", json.loads(json.dumps(grpo_arguments(probe.cell))))

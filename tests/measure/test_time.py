@@ -31,7 +31,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Figures:
         ("t_seq_seconds", 0.095),
         ("t_seq_part_seconds[rollout]", 0.055),
         ("t_seq_part_seconds[reward]", 0.010),
-        ("t_seq_part_seconds[logp]", 0.0),
         ("t_seq_part_seconds[train]", 0.025),
         ("t_seq_part_seconds[sync]", 0.005),
         ("unattributed_share", 10 / 295),
@@ -98,3 +97,8 @@ def test_a_cell_without_any_row_gives_reasons(tmp_path: Path) -> None:
     found = figures(loop_cell(tmp_path, steps=0))
     assert all(value.value is None or value.unit for value in found.values())
     assert found["step_seconds"].value is None
+
+
+def test_a_term_of_t_seq_whose_stages_are_absent_is_absent_not_zero(found: Figures) -> None:
+    term = found["t_seq_part_seconds[logp]"]
+    assert (term.value, term.absent) == (None, True)

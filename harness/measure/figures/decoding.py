@@ -25,10 +25,12 @@ class Misdeclared(Measure):
 
 
 def unmodelled_by_knob(view: CellView) -> dict[str, Array]:
-    """By decoding knob that the trainer does not model: the rollouts of the run that were sampled with it."""
+    """By decoding knob that the trainer does not model: the rollouts of the run that were sampled with it. Lengths that
+    were forced by taking the end of sequence out of the distribution (note `distorted_sampling`) count as such a knob."""
     rollouts, modelled = view.tables.rollouts, view.note("trainer_models")
     real = rollouts.is_kind("sampled_distribution")
-    return {knob: real & rollouts.knob(knob) for knob in KNOBS if knob not in modelled}
+    forced = {"fixed_length": real} if view.notes.get("distorted_sampling") else {}
+    return forced | {knob: real & rollouts.knob(knob) for knob in KNOBS if knob not in modelled}
 
 
 def unmodelled(view: CellView) -> Array:
@@ -41,8 +43,8 @@ def unmodelled(view: CellView) -> Array:
 
 @figure
 class DecodingNotModelled(Measure):
-    """Records sampled with a decoding knob (temperature, top-p, top-k, min-p) that the trainer's log-probs do not
-    model: the ratio compares two different families of distributions."""
+    """Records sampled with a decoding knob (temperature, top-p, top-k, min-p, forced length) that the trainer's
+    log-probs do not model: the ratio compares two different families of distributions."""
 
     tag, title, unit, direction = "decoding_not_modelled", "Decoding not modelled by the trainer", "records", "lower"
     topic, source = "integrity", "12.4.3"

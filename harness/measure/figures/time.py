@@ -148,8 +148,14 @@ class SequentialPart(TimeMeasure):
     variants = "term"
 
     def compute(self, view: CellView) -> list[Value]:
-        """One value a term."""
-        return [self.ratio(seconds, view.steps, view.steps, variant=part) for part, seconds in part_seconds(view)]
+        """One value a term; absent, not zero, where the system has none of its stages."""
+        return [self._term(view, part, seconds) for part, seconds in part_seconds(view) if part in PARTS or seconds]
+
+    def _term(self, view: CellView, part: str, seconds: float) -> Value:
+        reasons = [view.absent(stage) for stage in PARTS.get(part, ())]
+        if seconds == 0 and reasons and all(reasons):
+            return self.none(str(reasons[0]), variant=part, absent=True)
+        return self.ratio(seconds, view.steps, view.steps, variant=part)
 
 
 @figure
