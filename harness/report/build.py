@@ -2,53 +2,38 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from harness.audit import check_run
+from harness.audit.violation import Violation
 from harness.compare.api import compare_rows
-from harness.compare.results import CellResult
-from harness.contract import read_cell
-from harness.measure.api import MeasureContext, catalogue, measure_cell, self_report_cell, series_cell, view_of
+from harness.measure.api import catalogue
 from harness.measure.self_report import SelfReport as CellSelfReport
 from harness.report import facts
 from harness.report.axes import axes_of
 from harness.report.cautions import cautions_of
-from harness.report.completions import some_completions
 from harness.report.figures import draw_figures
 from harness.report.html import render_html
 from harness.report.markdown import render_markdown
-from harness.report.model import Completion, Definition, FidelityRow, ReportModel, SelfReport
-from harness.report.observed import Observation, observe
-from harness.report.perfetto import write_perfetto
+from harness.report.measured import Cell, Column, Measured, column_of, load_manifest, measure_run, observed
+from harness.report.model import Definition, FidelityRow, ReportModel, SelfReport
 
-Cell = dict[str, Any]
-Column = tuple[str, str, str]
-
-
-@dataclass
-class Measured:
-    """What the ledgers gave, cell by cell."""
-
-    results: list[CellResult] = field(default_factory=list)
-    series: dict[str, Any] = field(default_factory=dict)
-    self_reports: dict[Column, list[list[CellSelfReport]]] = field(default_factory=dict)
-    observed: dict[str, list[Observation]] = field(default_factory=dict)
-    completions: list[Completion] = field(default_factory=list)
+__all__ = ["build_report", "load_manifest", "write_report"]
 
 
 def build_report(run: Path) -> ReportModel:
     """Measure every cell of a run from its ledger and write `report.json`, `.md`, `.html`, `figures/` and `timeline/`.
 
     A run that is not finished, or of which nothing went well, gets a report that says so.
+
+    Raises:
+        UserError: the folder holds no run.
     """
-    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
-    measured = Measured()
-    for cell in manifest["cells"]:
-        _measure(run, manifest, cell, measured)
-    model = _model(run, manifest, measured)
+    manifest = load_manifest(run)
+    violations = check_run(run)
+    model = _model(manifest, measure_run(run, manifest, violations), violations)
     model.figures = draw_figures(model, run / "figures")
     write_report(model, run)
     return model
@@ -62,45 +47,7 @@ def write_report(model: ReportModel, folder: Path) -> None:
     (folder / "report.html").write_text(render_html(model, folder / "figures"), encoding="utf-8")
 
 
-def _column(cell: Cell) -> Column:
-    return cell["adapter"], cell["layout"], cell["track"]
-
-
-def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, measured: Measured) -> None:
-    """Add one cell; only one that ended well is measured."""
-    found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
-    if cell["status"] != "ok":
-        measured.results.append(CellResult(**found, values=[]))
-        return
-    ledger = read_cell(run / "ledger", cell["cell_id"])
-    view = view_of(ledger, _context(manifest, cell))
-    measured.results.append(CellResult(**found, values=measure_cell(view)))
-    measured.series[cell["cell_id"]] = series_cell(view)
-    column = _column(cell)
-    measured.self_reports.setdefault(column, []).append(self_report_cell(view))
-    if len(measured.self_reports[column]) == 1:
-        measured.observed.setdefault(cell["adapter"], []).extend(observe(view, cell["layout"]))
-        measured.completions += some_completions(ledger, *column)
-        write_perfetto(ledger, run / "timeline" / f"{cell['cell_id']}.perfetto.json")
-
-
-def _config(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    config: dict[str, Any] = manifest["configs"][cell["cell_id"].rsplit(".r", 1)[0]]["resolved"]
-    return config
-
-
-def _context(manifest: Mapping[str, Any], cell: Cell) -> MeasureContext:
-    config = _config(manifest, cell)
-    return MeasureContext(
-        task=config["task"],
-        warmup_steps=config["task"]["warmup_steps"],
-        price=config["price"],
-        roofline=manifest.get("roofline"),
-        native_definitions=manifest["adapters"][cell["adapter"]].get("native") or [],
-    )
-
-
-def _model(run: Path, manifest: Mapping[str, Any], measured: Measured) -> ReportModel:
+def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence[Violation]) -> ReportModel:
     rows = compare_rows(measured.results)
     present = {row.measure for row in rows}
     kinds = [kind for kind in catalogue() if kind.tag in present]
@@ -116,7 +63,7 @@ def _model(run: Path, manifest: Mapping[str, Any], measured: Measured) -> Report
         task=facts.task_facts(manifest),
         code=facts.code_facts(manifest),
         adapters={name: {key: said.get(key) for key in kept} for name, said in sorted(adapters.items())},
-        cells=[{key: value for key, value in cell.items() if key != "fidelity"} for cell in manifest["cells"]],
+        cells=[_cell(manifest, cell) for cell in manifest["cells"]],
         rows=rows,
         definitions={
             kind.tag: Definition(kind.tag, kind.title, kind.definition, kind.unit, kind.source, kind.topic, number)
@@ -125,7 +72,7 @@ def _model(run: Path, manifest: Mapping[str, Any], measured: Measured) -> Report
         axes=axes_of(adapters, measured.observed),
         fidelity=_fidelity(manifest["cells"]),
         self_report=[row for column, cells in sorted(measured.self_reports.items()) for row in _beside(column, cells)],
-        violations=[violation.as_dict() for violation in check_run(run)],
+        violations=[violation.as_dict() for violation in violations],
         completions=measured.completions,
         series=measured.series,
         provenance=facts.provenance_of(manifest),
@@ -134,11 +81,16 @@ def _model(run: Path, manifest: Mapping[str, Any], measured: Measured) -> Report
     return model
 
 
+def _cell(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    kept = {key: value for key, value in cell.items() if key != "fidelity"}
+    return kept | {"observed": observed(manifest, cell)}
+
+
 def _fidelity(cells: Sequence[Cell]) -> list[FidelityRow]:
     """Of each column, the first repeat that read its settings back; a repeat that differs from it says so."""
     rows: list[FidelityRow] = []
-    for column in sorted({_column(cell) for cell in cells}):
-        repeats = [cell["fidelity"] for cell in cells if _column(cell) == column and cell.get("fidelity")]
+    for column in sorted({column_of(cell) for cell in cells}):
+        repeats = [cell["fidelity"] for cell in cells if column_of(cell) == column and cell.get("fidelity")]
         for row in repeats[0] if repeats else []:
             others = [o for other in repeats[1:] for o in other if o["setting"] == row["setting"]]
             differs = any((o["in_force"], o["grade"]) != (row["in_force"], row["grade"]) for o in others)

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Iterator
 
 from harness.report import format as fmt
+from harness.report.measured import BARE, UNTRUSTED
 from harness.report.model import Caution, ReportModel
 
 UNATTRIBUTED_LIMIT = 0.05
 BUSY_SHARE = 0.25
 """Load before the first cell, over the cores, from which on the machine counts as busy."""
-FEW_REPEATS = 3
+CROWDED_SHARE = 1.5
+"""The same before a later cell: what ran a moment ago may have used every core."""
+FEW_REPEATS = 5
+COLUMN = ("adapter", "layout", "track")
 COUNTED = {
     "support_violations": "tokens whose ratio is undefined: their behaviour log-probability is missing or infinite",
     "behavior_policy_misdeclared": "records whose log-probabilities are not of the distribution that was sampled",
@@ -35,8 +39,12 @@ def _who(model: ReportModel, adapter: str, layout: str, track: str) -> str:
 
 def _violations(model: ReportModel) -> Iterator[Caution]:
     if model.violations:
-        rules = ", ".join(sorted({v["rule"] for v in model.violations}))
-        text = f"{len(model.violations)} violations ({rules}): figures drawn from the tables named below may be wrong."
+        rules = sorted({v["rule"] for v in model.violations})
+        count = f"{len(model.violations)} violation{'s' if len(model.violations) > 1 else ''} ({', '.join(rules)})"
+        if set(rules) <= set(UNTRUSTED):
+            text = f"{count}: a ledger that is not the one that was written is not measured."
+        else:
+            text = f"{count}: figures drawn from the tables named below may be wrong."
         yield Caution("ledger check", text)
 
 
@@ -55,6 +63,12 @@ def _bad_cells(model: ReportModel) -> Iterator[Caution]:
     for (adapter, layout, track, words, reason), count in groups.items():
         cells = "1 cell" if count == 1 else f"{count} cells"
         yield Caution(_who(model, adapter, layout, track), f"{cells} {words}: {reason}.")
+
+
+def _bare_cells(model: ReportModel) -> Iterator[Caution]:
+    bare = sorted({_who(model, *(c[key] for key in COLUMN)) for c in model.cells if not c.get("observed", True)})
+    if bare:
+        yield Caution(", ".join(bare), f"{BARE}; its wall time is in the table of cells.")
 
 
 def _unattributed(model: ReportModel) -> Iterator[Caution]:
@@ -103,8 +117,15 @@ def _repeats(model: ReportModel) -> Iterator[Caution]:
 
 def _machine(model: ReportModel) -> Iterator[Caution]:
     load, cores = model.provenance.get("load", {}).get("before"), model.provenance.get("cores")
-    if load and cores and load[0] > BUSY_SHARE * cores:
+    if not cores:
+        return
+    if load and load[0] > BUSY_SHARE * cores:
         yield Caution("machine", f"it was busy when the run began: load {load[0]:g} on {cores} cores.")
+    loads = [cell["load_before"][0] for cell in model.cells if cell.get("load_before")]
+    crowded = [one for one in loads if one > CROWDED_SHARE * cores]
+    if crowded:
+        count = f"{len(crowded)} of {len(loads)} cells began at a load above {CROWDED_SHARE * cores:g}"
+        yield Caution("machine", f"{count}, up to {max(crowded):g}: something else used the {cores} cores.")
 
 
 def _code(model: ReportModel) -> Iterator[Caution]:
@@ -116,6 +137,7 @@ FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _violations,
     _unfinished,
     _bad_cells,
+    _bare_cells,
     _unattributed,
     _blemishes,
     _incomparable,

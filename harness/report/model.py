@@ -143,9 +143,13 @@ class ReportModel:
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """For report.json: strict JSON, infinite numbers as strings, with the schema version."""
+        """For report.json: strict JSON, infinite numbers as strings, with the schema version.
+
+        `rows` have the keys of `harness.compare.rows.JSON_KEYS` and no other; `records` are the same rows whole.
+        """
         plain = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        return {"schema": REPORT_SCHEMA, **plain}
+        whole = {"rows": [row.as_dict() for row in self.rows], "records": [row.as_record() for row in self.rows]}
+        return {"schema": REPORT_SCHEMA, **plain, **whole}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
@@ -160,7 +164,7 @@ class ReportModel:
         lists = {"cautions": Caution, "axes": Axis, "fidelity": FidelityRow, "self_report": SelfReport}
         lists |= {"completions": Completion, "figures": Figure}
         given |= {name: [kind(**item) for item in content[name]] for name, kind in lists.items()}
-        given["rows"] = [_row(item) for item in content["rows"]]
+        given["rows"] = [_row(item) for item in content["records"]]
         given["definitions"] = {tag: Definition(**item) for tag, item in content["definitions"].items()}
         return cls(**given)
 
@@ -188,8 +192,6 @@ def _plain(content: Any) -> Any:
     """Dataclasses to dictionaries, keeping what is plain already."""
     if isinstance(content, list):
         return [_plain(item) for item in content]
-    if isinstance(content, Row):
-        return content.as_record()
     if isinstance(content, Definition | Axis | FidelityRow | SelfReport | Caution | Figure | Completion):
         return asdict(content)
     if isinstance(content, dict):

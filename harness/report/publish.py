@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.report.build import build_report
-from harness.report.markdown import escape, render_markdown
+from harness.report.build import build_report, write_report
+from harness.report.markdown import escape
+from harness.report.measured import load_manifest
 from harness.report.model import ReportModel
 from harness.report.scrub import scrub
 from harness.report.views import counts
@@ -33,7 +34,7 @@ def publish_run(run: Path, results: Path) -> Path:
     Raises:
         UserError: the run has not ended, or it is published already.
     """
-    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    manifest = load_manifest(run)
     if not manifest.get("finished"):
         raise UserError(f"run {manifest['run_id']} has not ended; the same command goes on where it stopped")
     target: Path = results / manifest["created"][:10] / manifest["profile"] / manifest["run_id"]
@@ -63,14 +64,12 @@ def _trimmed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(model: ReportModel, manifest: dict[str, Any], run: Path, folder: Path) -> None:
-    report = json.dumps(model.as_dict(), indent=1, allow_nan=False)
-    (folder / "report.json").write_text(report + "\n", encoding="utf-8")
-    (folder / "report.md").write_text(render_markdown(model), encoding="utf-8")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     (folder / "figures").mkdir()
     for figure in model.figures:
         if figure.reason is None:
             shutil.copyfile(run / "figures" / f"{figure.name}.svg", folder / "figures" / f"{figure.name}.svg")
+    write_report(model, folder)
 
 
 def _index(results: Path, target: Path, model: ReportModel) -> None:

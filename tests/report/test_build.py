@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.build import build_report
+from harness.errors import UserError
+from harness.report.build import build_report, load_manifest
 from tests.report.reports import HOSTILE
 from tests.report.runs import cell, make_run
 
@@ -87,3 +88,33 @@ def test_a_repeat_that_differs_in_its_settings_says_so(tmp_path: Path, no_figure
     cells[1]["fidelity"][0] = {**cells[1]["fidelity"][0], "in_force": 4}
     model = build_report(make_run(tmp_path, cells, adapters=("trl",)))
     assert model.fidelity[0].note == "not the same in every repeat"
+
+
+def test_a_folder_without_a_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no run"):
+        load_manifest(tmp_path)
+
+
+def test_cells_without_the_observer(tmp_path: Path, no_figures: None) -> None:
+    run = make_run(tmp_path, [cell("trl")], adapters=("trl",))
+    manifest = load_manifest(run)
+    manifest["configs"]["trl.colocated_sync.free"]["resolved"]["observer"] = False
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    model = build_report(run)
+    assert model.rows == []
+    assert any("without the observer" in caution.text for caution in model.cautions)
+    assert "No figure was computed" in (run / "report.html").read_text()
+
+
+def test_a_ledger_that_was_changed_is_not_measured(tmp_path: Path, no_figures: None) -> None:
+    run = make_run(tmp_path, [cell("reference"), cell("trl", 0), cell("trl", 1)])
+    path = run / "ledger" / "trl.colocated_sync.free.r1.rollouts.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    model = build_report(run)
+    tokens = next(row for row in model.rows if row.measure == "generated_tokens" and row.adapter == "trl")
+    assert tokens.n == 1
+    assert tokens.reason is not None
+    assert "not the one that was written" in tokens.reason
+    assert any(caution.about == "ledger check" for caution in model.cautions)

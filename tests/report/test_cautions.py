@@ -49,7 +49,7 @@ def test_failed_cells_of_one_reason_are_counted() -> None:
     assert caution.text == "2 cells failed (system): hung."
 
 
-@pytest.mark.parametrize(("repeats", "words"), [(1, "no interval"), (2, "wide")])
+@pytest.mark.parametrize(("repeats", "words"), [(1, "no interval"), (2, "wide"), (4, "wide")])
 def test_few_repeats(repeats: int, words: str) -> None:
     model = report(repeats=repeats)
     assert any(words in caution.text for caution in cautions_of(model) if caution.about == "repeats")
@@ -67,3 +67,19 @@ def test_a_count_that_should_be_zero() -> None:
     model.rows = [row("trl", UNMODELLED, value=value) for value in (12.0, 0.0)]
     (caution,) = cautions_of(model)
     assert caution.text.startswith("12 records sampled with a decoding")
+
+
+def test_a_load_that_is_not_of_the_run_itself() -> None:
+    model = _calm()
+    model.provenance = {"load": {"before": [0.1]}, "cores": 2}
+    for cell, load in zip(model.cells, (0.1, 3.4, 2.1), strict=False):
+        cell["load_before"] = [load, 0.0, 0.0]
+    (caution,) = cautions_of(model)
+    assert caution.text.startswith("1 of 10 cells began at a load above 3, up to 3.4")
+
+
+def test_a_cell_without_the_observer() -> None:
+    model = _calm()
+    model.cells[0]["observed"] = False
+    (caution,) = cautions_of(model)
+    assert "without the observer" in caution.text

@@ -99,7 +99,7 @@ def replace_everywhere(model: ReportModel) -> ReportModel:
         axis.update(measured=HOSTILE, declared=HOSTILE, stale=HOSTILE, source=HOSTILE)
     for row in content["fidelity"]:
         row.update(in_force=HOSTILE, note=HOSTILE)
-    for row in content["rows"]:
+    for row in content["records"]:
         row.update(reason=HOSTILE)
     for figure in content["figures"]:
         figure.update(reason=HOSTILE, alt=HOSTILE)

@@ -2,25 +2,10 @@ import json
 
 import pytest
 
-from harness.compare.rows import Row
+from harness.compare.rows import JSON_KEYS, Row
 from harness.errors import UserError
 from harness.report.model import REPORT_SCHEMA, ReportModel
 from tests.report.reports import report
-
-ROW_KEYS = {
-    "adapter",
-    "layout",
-    "track",
-    "measure",
-    "value",
-    "unit",
-    "direction",
-    "n",
-    "low",
-    "high",
-    "state",
-    "reason",
-}
 
 
 def test_round_trip_through_strict_json() -> None:
@@ -33,11 +18,18 @@ def test_round_trip_through_strict_json() -> None:
     assert infinite.value == float("inf")
 
 
-def test_rows_have_the_promised_keys_and_the_tag_of_the_class() -> None:
+def test_rows_have_the_promised_keys_and_no_other() -> None:
     content = report().as_dict()
     assert content["schema"] == REPORT_SCHEMA
-    assert all(ROW_KEYS | {"evidence"} <= set(row) for row in content["rows"])
-    assert {row["measure"] for row in content["rows"]} <= set(content["definitions"])
+    assert all(tuple(row) == JSON_KEYS for row in content["rows"])
+    assert {row["measure"].partition("[")[0] for row in content["rows"]} == set(content["definitions"])
+
+
+def test_every_row_stands_whole_beside_its_short_form() -> None:
+    content = report().as_dict()
+    for short, whole in zip(content["rows"], content["records"], strict=True):
+        assert (short["value"], short["adapter"]) == (whole["value"], whole["adapter"])
+        assert short["measure"] == (f"{whole['measure']}[{whole['variant']}]" if whole["variant"] else whole["measure"])
 
 
 def test_another_schema_is_refused() -> None:

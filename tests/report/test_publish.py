@@ -24,7 +24,9 @@ def test_a_dated_table(tmp_path: Path) -> None:
     results = tmp_path / "results"
     folder = publish_run(_run(tmp_path), results)
     assert folder == results / "2026-11-29" / "cpu" / "2026-11-29-101500-ab12"
-    assert {path.name for path in folder.iterdir()} == {"report.md", "report.json", "manifest.json", "figures"}
+    assert {path.name for path in folder.iterdir()} == {
+        *("report.md", "report.json", "report.html", "manifest.json", "figures")
+    }
     model = ReportModel.from_dict(json.loads((folder / "report.json").read_text()))
     drawn = {f"{figure.name}.svg" for figure in model.figures if figure.reason is None}
     assert {path.name for path in (folder / "figures").iterdir()} == drawn

@@ -1,0 +1,115 @@
+"""What the ledgers of a run give: figures, series, self-reports, observations and completions, cell by cell."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.audit.violation import Violation
+from harness.compare.results import CellResult
+from harness.contract import read_cell
+from harness.errors import UserError
+from harness.measure.api import MeasureContext, measure_cell, self_report_cell, series_cell, view_of
+from harness.measure.self_report import SelfReport
+from harness.report.completions import some_completions
+from harness.report.model import Completion
+from harness.report.observed import Observation, observe
+from harness.report.perfetto import write_perfetto
+
+Cell = dict[str, Any]
+Column = tuple[str, str, str]
+UNTRUSTED = ("readable", "sealed_bytes")
+"""Rules of `harness.audit` whose breach means that a ledger is not the one that was written."""
+BARE = "it ran without the observer, so its ledger holds no figure"
+
+
+@dataclass
+class Measured:
+    """What the ledgers gave, in the order of the cells."""
+
+    results: list[CellResult] = field(default_factory=list)
+    series: dict[str, Any] = field(default_factory=dict)
+    self_reports: dict[Column, list[list[SelfReport]]] = field(default_factory=dict)
+    observed: dict[str, list[Observation]] = field(default_factory=dict)
+    completions: list[Completion] = field(default_factory=list)
+
+
+def load_manifest(run: Path) -> dict[str, Any]:
+    """The manifest of a run.
+
+    Raises:
+        UserError: the folder holds no run.
+    """
+    path = run / "manifest.json"
+    if not path.exists():
+        raise UserError(f"{run} holds no run: there is no manifest.json in it")
+    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return manifest
+
+
+def column_of(cell: Cell) -> Column:
+    """What the repeats of a cell have in common."""
+    return cell["adapter"], cell["layout"], cell["track"]
+
+
+def observed(manifest: Mapping[str, Any], cell: Cell) -> bool:
+    """Whether a cell ran with the probe; one that did not has its wall time only."""
+    return bool(_config(manifest, cell).get("observer", True))
+
+
+def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Violation]) -> Measured:
+    """Measure every cell that ended well from its ledger; write a timeline of the first of each column.
+
+    Args:
+        violations: those of `check_run`; a cell whose ledger is not the one that was written is not measured.
+    """
+    measured = Measured()
+    for cell in manifest["cells"]:
+        found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
+        if cell["status"] != "ok":
+            measured.results.append(CellResult(**found, values=[]))
+        elif not observed(manifest, cell):
+            measured.results.append(CellResult(**found | {"status": "not_run", "reason": BARE}, values=[]))
+        elif damage := _damage(cell["cell_id"], violations):
+            broken = {"status": "failed", "cause": "infrastructure", "reason": damage}
+            measured.results.append(CellResult(**found | broken, values=[]))
+        else:
+            _measure(run, manifest, cell, found, measured)
+    return measured
+
+
+def _damage(cell_id: str, violations: Sequence[Violation]) -> str | None:
+    for violation in violations:
+        if violation.rule in UNTRUSTED and f"{violation.where}.".startswith(f"{cell_id}."):
+            return f"its ledger is not the one that was written: {violation.where}, {violation.detail}"
+    return None
+
+
+def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str, Any], measured: Measured) -> None:
+    ledger = read_cell(run / "ledger", cell["cell_id"])
+    view = view_of(ledger, _context(manifest, cell))
+    column = column_of(cell)
+    measured.results.append(CellResult(**found, values=measure_cell(view)))
+    measured.series[cell["cell_id"]] = series_cell(view)
+    measured.self_reports.setdefault(column, []).append(self_report_cell(view))
+    if len(measured.self_reports[column]) == 1:
+        measured.observed.setdefault(cell["adapter"], []).extend(observe(view, cell["layout"]))
+        measured.completions += some_completions(ledger, *column)
+        write_perfetto(ledger, run / "timeline" / f"{cell['cell_id']}.perfetto.json")
+
+
+def _config(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    config: dict[str, Any] = manifest["configs"][cell["cell_id"].rsplit(".r", 1)[0]]["resolved"]
+    return config
+
+
+def _context(manifest: Mapping[str, Any], cell: Cell) -> MeasureContext:
+    config = _config(manifest, cell)
+    return MeasureContext(
+        task=config["task"],
+        warmup_steps=config["task"]["warmup_steps"],
+        price=config["price"],
+        roofline=manifest.get("roofline"),
+        native_definitions=manifest["adapters"][cell["adapter"]].get("native") or [],
+    )
