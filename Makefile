@@ -20,7 +20,7 @@ lint: $(READY)
 
 unit: $(READY)
 	$(RLAXES) env sync adapter=reference,trl
-	$(IN) pytest -q --ignore=tests/conformance $(ARGS)
+	$(IN) pytest -q -n 2 --ignore=tests/conformance $(ARGS)
 
 conformance: $(READY)  ## what every adapter has to hold, run for real; ARGS="--adapter trl" for one
 	$(IN) pytest -q tests/conformance $(ARGS)

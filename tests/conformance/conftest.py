@@ -1,5 +1,6 @@
 """`pytest tests/conformance --adapter NAME`: what every adapter has to hold, run for real on a small task."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ from rich.console import Console
 from harness.contract import CellLedger, read_cell
 from harness.execute.run_folder import MANIFEST
 from harness.execute.session import choices_of, run_session
-from harness.report.build import load_manifest
 
 SMALL = ["task.steps=4", "task.warmup_steps=1", "task.prompts_per_batch=2", "task.group_size=4", "model=tiny"]
 
@@ -24,7 +24,7 @@ class SmallRun:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.manifest: dict[str, Any] = load_manifest(folder)
+        self.manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         self.row: dict[str, Any] = self.manifest["cells"][0]
 
     @property
