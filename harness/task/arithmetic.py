@@ -68,11 +68,10 @@ def read_answer(text: str) -> str | None:
     A minus right after a digit or a closing bracket subtracts, anywhere else it is a sign. Text, not int: a model may
     write more digits than Python converts.
     """
-    found = None
-    for found in _NUMBER.finditer(text):
-        pass
-    if found is None:
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers:
         return None
+    found = numbers[-1]
     whole, _, fraction = found.group().replace(",", "").partition(".")
     if fraction.strip("0"):
         return None
@@ -114,7 +113,7 @@ class Arithmetic:
 
         return score
 
-    def canary(self, settings: Mapping[str, Any], problems: list[Problem]) -> Canary:
+    def canary(self, _settings: Mapping[str, Any], problems: list[Problem]) -> Canary:
         """The first problem's answer, and that answer plus one."""
         first = problems[0]
         return Canary(first.prompt_id, right=first.answer, wrong=str(int(first.answer) + 1), wrong_at_most=0.0)

@@ -148,4 +148,4 @@ def _failure(status: int, said: list[str], job: Job) -> RlaxesError:
 
 def _disk_full(folder: Path) -> PrerequisiteError:
     free = shutil.disk_usage(folder).free / 1e6
-    return PrerequisiteError(f"no space left in {folder} ({free:.0f} MB free) for the bundle: free some, then run again")
+    return PrerequisiteError(f"no space left in {folder} ({free:.0f} MB free) for the bundle: free some and run again")

@@ -75,7 +75,7 @@ def _dataset(settings: GymSettings, split: Split, size: int) -> Any:
 
 
 def pack(value: Any) -> Any:
-    """`value` as JSON that `unpack` restores; JSON alone turns tuples into lists, and some datasets then score wrong."""
+    """`value` as JSON that `unpack` restores; plain JSON makes lists of tuples, and some datasets then score wrong."""
     if isinstance(value, tuple):
         return {"tuple": [pack(item) for item in value]}
     if isinstance(value, dict):

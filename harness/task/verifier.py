@@ -81,7 +81,7 @@ class Verifier:
         self.close()
 
     def _run(self, items: Sequence[tuple[str, str]], todo: list[int], verdicts: dict[int, Verdict]) -> str | None:
-        """Score `todo` in order into `verdicts`; stops with the reason where the worker hangs or dies on one of them."""
+        """Score `todo` in order into `verdicts`; returns the reason where the worker hangs or dies on one of them."""
         self._pipe.send([[index, *items[index]] for index in todo])
         left = len(todo)
         while left:

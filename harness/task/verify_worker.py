@@ -1,8 +1,8 @@
 """The verifier's own process: `python -m harness.task.verify_worker BUNDLE SECONDS`.
 
-JSON lines: out `{"version": ...}` once, or `{"refused": [kind, message]}`; then for each `[index, prompt_id, text]` that
-comes in, `[index, total, components, t_start, t_end]` goes out, or `[index, null, message, t_start, t_end]`. Times are
-`time.perf_counter_ns()`, which on Linux is one clock for all processes.
+JSON lines: out `{"version": ...}` once, or `{"refused": [kind, message]}`; then for each `[index, prompt_id, text]`
+that comes in, `[index, total, components, t_start, t_end]` goes out, or `[index, null, message, t_start, t_end]`.
+Times are `time.perf_counter_ns()`, which on Linux is one clock for all processes.
 """
 
 import json

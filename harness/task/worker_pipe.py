@@ -31,7 +31,8 @@ class WorkerPipe:
             bufsize=0,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._into, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._into, False)
         os.set_blocking(self._out, False)
@@ -78,7 +79,7 @@ class WorkerPipe:
 
 
 def _stop(process: subprocess.Popen[bytes], owner: int) -> None:
-    """End and reap the child. Called by `stop()`, by garbage collection or at exit, and only in the starting process."""
+    """End and reap the child: on `stop()`, garbage collection or exit, and only in the process that started it."""
     if os.getpid() != owner:
         return
     for pipe in (process.stdin, process.stdout):

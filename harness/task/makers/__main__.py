@@ -30,7 +30,7 @@ def main(job_file: Path) -> int:
 
 
 def _refuse(error: RlaxesError) -> int:
-    print("rlaxes-error", type(error).__name__, " ".join(str(error).split()), file=sys.stderr)
+    sys.stderr.write(f"rlaxes-error {type(error).__name__} {' '.join(str(error).split())}\n")
     return EXIT_REFUSED
 
 

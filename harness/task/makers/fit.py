@@ -1,6 +1,5 @@
 """The short supervised fit that warms the tiny model up: cross-entropy on right answers, stopped half way."""
 
-import time
 from typing import Any
 
 from harness.task.kinds import kind_of
@@ -17,15 +16,22 @@ IGNORED = -100
 
 
 def fit(
-    model: Any, tokenizer: Any, task: dict[str, Any], prompts: list[Problem], seed: int, accuracy: float, seconds: float
+    model: Any,
+    tokenizer: Any,
+    task: dict[str, Any],
+    prompts: list[Problem],
+    seed: int,
+    accuracy: float,
+    most_steps: int,
 ) -> dict[str, Any]:
-    """Train in place until the expected share of right sampled answers on `prompts` reaches `accuracy`.
+    """Train in place until the expected share of right sampled answers on `prompts` reaches `accuracy`, for at most
+    `most_steps` (steps and not seconds: a busy machine must make the same checkpoint).
 
     That share needs no sampling: it is the mean probability of the right answer and EOS. Returns what was reached.
     """
     import torch
 
-    started, threads = time.monotonic(), torch.get_num_threads()
+    threads = torch.get_num_threads()
     # The order of a parallel sum depends on the number of threads: one makes the checkpoint the same on every machine.
     torch.set_num_threads(1)
     try:
@@ -35,7 +41,7 @@ def fit(
         generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.01)
         step, right = 0, torch.zeros(1)
-        while right.mean() < accuracy and time.monotonic() - started < seconds:
+        while right.mean() < accuracy and step < most_steps:
             rows = torch.randint(len(examples), (BATCH,), generator=generator)
             _train_step(model, optimizer, {name: tensor[rows] for name, tensor in data.items()})
             step += 1
@@ -53,7 +59,7 @@ def _result(right: Any, step: int, accuracy: float) -> dict[str, Any]:
     informative = float((1 - right**8 - (1 - right) ** 8).mean())
     say(f"fitted in {step} steps: {reached:.0%} of sampled answers right, {informative:.0%} of groups of 8 informative")
     if reached < accuracy:
-        say(f"the time for the fit ran out before {accuracy:.0%}: make the task easier or the model larger")
+        say(f"the fit stopped short of {accuracy:.0%}: make the task easier or the model larger")
     return {"fit_steps": step, "sampled_accuracy": reached, "informative_groups_of_8": informative}
 
 

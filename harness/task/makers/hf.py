@@ -22,14 +22,14 @@ class HfSettings:
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
 
-def make(job: Job, problems: list[Problem]) -> Made:
+def make(job: Job, _problems: list[Problem]) -> Made:
     """The model as `transformers` loads it; a tokenizer without a chat template gets one that adds nothing."""
     settings = read_settings(HfSettings, job.model, "model")
     if not settings.path:
         raise UserError("model=hf needs model.path: a local folder or a hub id, such as model.path=Qwen/Qwen2.5-0.5B")
     folder = _folder(settings)
     if not any(folder.glob("*.safetensors")):
-        raise UserError(f"{settings.path} has no safetensors weights; pickled weights are never loaded: convert it first")
+        raise UserError(f"{settings.path} has no safetensors weights, and pickled ones are never loaded: convert them")
     return Made(_load_model(folder, settings), *_load_tokenizer(folder, settings))
 
 
@@ -77,7 +77,7 @@ def _load_tokenizer(folder: Path, settings: HfSettings) -> tuple[Any, dict[str, 
     meta: dict[str, Any] = {"source": settings.path, "revision": settings.revision}
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-        meta["pad_token"] = "taken from EOS"
+        meta["padding"] = "the EOS token"
     if not tokenizer.chat_template:
         tokenizer.chat_template = PLAIN_TEMPLATE
         meta["chat_template"] = "none of its own: the messages' text as it is"

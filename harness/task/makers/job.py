@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,8 @@ class Job:
     def read(cls, file: Path) -> "Job":
         """The job that `write` wrote."""
         values = json.loads(file.read_text(encoding="utf-8"))
-        return cls(values["task"], values["model"], Path(values["out"]), values["packages"] and Path(values["packages"]))
+        packages = Path(values["packages"]) if values["packages"] else None
+        return cls(values["task"], values["model"], Path(values["out"]), packages)
 
     def write(self, file: Path) -> None:
         """As JSON."""
@@ -49,7 +51,8 @@ Maker = Callable[[Job, list[Problem]], Made]
 
 def say(line: str) -> None:
     """One line of progress."""
-    print(line, flush=True)
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def make_bundle(job: Job, make: Maker) -> None:

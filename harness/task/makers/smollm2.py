@@ -6,8 +6,10 @@ from harness.errors import PrerequisiteError, UserError
 from harness.task.makers.job import Job, Made, say
 from harness.task.problem import Problem
 
+PADDING = "<|endoftext|>"
 
-def make(job: Job, problems: list[Problem]) -> Made:
+
+def make(job: Job, _problems: list[Problem]) -> Made:
     """The dequantised model: Q4_1 weights exactly as stored, so it is not the published bfloat16 checkpoint."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -22,8 +24,8 @@ def make(job: Job, problems: list[Problem]) -> Made:
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=files[0].name)
     loaded = AutoModelForCausalLM.from_pretrained(folder, gguf_file=files[0].name, dtype=torch.float32)
     # Its EOS serves as padding too, and then a padded completion cannot be told from an ended one.
-    tokenizer.pad_token = "<|endoftext|>"
-    return Made(_plain(loaded), tokenizer, {"source": files[0].name, "pad_token": tokenizer.pad_token})
+    tokenizer.pad_token = PADDING
+    return Made(_plain(loaded), tokenizer, {"source": files[0].name, "padding": PADDING})
 
 
 def _plain(loaded: Any) -> Any:

@@ -24,14 +24,14 @@ HEAD_DIMENSION = 64
 
 @dataclass(frozen=True)
 class TinySettings:
-    """`hidden` is a multiple of 64; the fit stops once `accuracy` of sampled answers are right, or after `fit_seconds`."""
+    """`hidden` is a multiple of 64; the fit stops once `accuracy` of sampled answers are right, or at `most_steps`."""
 
     name: str = "tiny"
     layers: int = 2
     hidden: int = 128
     seed: int = 0
     accuracy: float = 0.45
-    fit_seconds: float = 90.0
+    most_steps: int = 1500
 
     def __post_init__(self) -> None:
         if self.hidden % HEAD_DIMENSION or self.hidden < HEAD_DIMENSION or self.layers < 1:
@@ -46,7 +46,7 @@ def make(job: Job, problems: list[Problem]) -> Made:
     tokenizer = build_tokenizer()
     model = build_model(settings, tokenizer)
     say(f"fitting a model of {model.num_parameters():,} parameters")
-    meta = fit(model, tokenizer, job.task, problems, settings.seed, settings.accuracy, settings.fit_seconds)
+    meta = fit(model, tokenizer, job.task, problems, settings.seed, settings.accuracy, settings.most_steps)
     return Made(model, tokenizer, meta)
 
 
