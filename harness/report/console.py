@@ -9,7 +9,7 @@ from rich.table import Table as Grid
 from harness.report import format as fmt
 from harness.report.headlines import HEADLINES
 from harness.report.model import ReportModel
-from harness.report.table import Entry, Line, Table, comparison
+from harness.report.table import Entry, Family, Line, Table, comparison, unit_beside
 from harness.report.views import counts, visible
 
 MOST_CAUTIONS = 6
@@ -23,8 +23,9 @@ def print_comparison(model: ReportModel, console: Console, html: Path) -> None:
             console.print(_grid(table, model))
             if silent := _without_value(table):
                 console.print(f"without a value: {'; '.join(silent)}", style="dim", markup=False, highlight=False)
-            for number, text in enumerate(table.notes, 1):
-                console.print(f"  [{number}] {visible(text)}", markup=False, highlight=False, style="dim")
+            for number in _notes(table):
+                text = visible(table.notes[number - 1])
+                console.print(f"  [{number}] {text}", markup=False, highlight=False, style="dim")
     for caution in model.cautions[:MOST_CAUTIONS]:
         console.print(f"! {caution.about}: {visible(caution.text)}", style="yellow", markup=False, highlight=False)
     if len(model.cautions) > MOST_CAUTIONS:
@@ -37,35 +38,49 @@ def print_comparison(model: ReportModel, console: Console, html: Path) -> None:
 def _grid(table: Table, model: ReportModel) -> Grid:
     title = escape(f"{model.title}, track {fmt.words(table.track)}: median [interval], repeats: {model.repeats}")
     grid = Grid(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column("")
-    grid.add_column("unit", style="dim")
+    grid.add_column("", max_width=46)
     several = len({layout for _, layout in table.columns}) > 1
     for adapter, layout in table.columns:
         grid.add_column(escape(adapter) + (f"\n{fmt.words(layout)}" if several else ""), justify="left")
     for topic in table.topics:
-        lines = [(family.definition.title, line) for family in topic.families for line in family.lines]
-        valued = [(title, line) for title, line in lines if any(entry.valued for entry in line.entries)]
-        if valued:
+        shown = [(family, line) for family in topic.families for line in _first(family) if _valued(line)]
+        if shown:
             grid.add_row(f"[bold]{escape(topic.name)}[/bold]")
-        for title, line in valued:
-            label = f"  {_name(title, line)}"
-            grid.add_row(escape(label), escape(line.unit), *(_entry(entry) for entry in line.entries))
+        for family, line in shown:
+            grid.add_row("  " + escape(_name(family, line, with_unit=True)), *(_entry(entry) for entry in line.entries))
     return grid
 
 
-def _bounds(interval: str) -> str:
-    return interval if interval.startswith("±") else f"[{interval.replace(' ', '')}]"
+def _first(family: Family) -> list[Line]:
+    """Of a family that has a figure for the whole, that one; else all."""
+    return family.lines[:1] if not family.lines[0].variant else family.lines
 
 
-def _name(title: str, line: Line) -> str:
-    return title + (f", {fmt.words(line.variant)}" if line.variant else "")
+def _valued(line: Line) -> bool:
+    return any(entry.valued for entry in line.entries)
+
+
+def _name(family: Family, line: Line, *, with_unit: bool = False) -> str:
+    name = family.definition.title + (f", {fmt.words(line.variant)}" if line.variant else "")
+    unit = unit_beside(name, line) if with_unit else ""
+    return f"{name}, {unit}" if unit else name
+
+
+def _notes(table: Table) -> list[int]:
+    """The remarks that the lines shown refer to."""
+    lines = [line for topic in table.topics for family in topic.families for line in _first(family)]
+    return sorted({entry.note for line in lines for entry in line.entries} - {0})
 
 
 def _without_value(table: Table) -> list[str]:
     """Figures that no column has, with their remarks: said in one line, and in the report in full."""
-    lines = [(f.definition.title, line) for topic in table.topics for f in topic.families for line in f.lines]
-    silent = [(title, line) for title, line in lines if not any(entry.valued for entry in line.entries)]
-    return [_name(title, line) + f" [{line.entries[0].note}]" for title, line in silent]
+    lines = [(family, line) for topic in table.topics for family in topic.families for line in _first(family)]
+    silent = [(family, line) for family, line in lines if not _valued(line)]
+    return [f"{_name(family, line)} {sorted({e.note for e in line.entries})}" for family, line in silent]
+
+
+def _bounds(interval: str) -> str:
+    return interval if interval.startswith("±") else f"[{interval.replace(' ', '')}]"
 
 
 def _entry(entry: Entry) -> str:

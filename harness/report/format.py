@@ -33,7 +33,8 @@ def number(value: float | None, digits: int = 3) -> str:
         return "0"
     size = abs(float(f"{value:.{digits - 1}e}"))
     if size >= 1e9 or size < 1e-4:
-        return f"{value:.{digits - 1}e}".replace("-", "−")
+        digits_of, exponent = f"{value:.{digits - 1}e}".split("e")
+        return f"{digits_of}e{int(exponent)}".replace("-", "−")
     places = max(0, digits - 1 - math.floor(math.log10(size)))
     text = f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "−")
     return text.rstrip("0").rstrip(".") if "." in text and float(value).is_integer() else text

@@ -13,7 +13,7 @@ from harness.report import format as fmt
 from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
 from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
-from harness.report.table import comparison
+from harness.report.table import comparison, unit_beside
 from harness.report.views import axes_view, cells_view, clean, completions_view, fidelity_view, visible
 
 WIDE = 5
@@ -31,7 +31,7 @@ def render_html(model: ReportModel, figures: Path) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
-    environment.filters |= {"setting": fmt.setting, "duration": fmt.duration, "visible": visible, "pretty": _pretty}
+    environment.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
     template = environment.get_template("report.html.j2")
     return template.render(**_context(model, figures))
 

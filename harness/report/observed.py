@@ -161,7 +161,7 @@ def _logprobs(seen: Evidence) -> Finding:
     behavior = f"behaviour: {', '.join(fmt.words(kind) for (kind,) in rows)}"
     steps = seen.one("select count(distinct trace_id) from spans where stage = 'logprob_recompute'")
     recomputed = f"recomputed in {steps} batches" if steps else "never recomputed"
-    old = seen.one("select count(*) from trained where old_logprobs is not null")
+    old = seen.one("select exists(select 1 from trained where old_logprobs is not null)")
     separate = "a separate old policy" if old else "no separate old policy (its ratio is 1 by construction)"
     return f"{behavior}; {recomputed}; {separate}", ""
 

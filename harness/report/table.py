@@ -1,9 +1,8 @@
 """The comparison of one track laid out for printing: topics, families of figures, one cell an adapter and layout."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from harness.compare.rows import Row
 from harness.report import format as fmt
@@ -41,6 +40,12 @@ class Line:
     variant: str
     unit: str
     entries: list[Entry]
+
+
+def unit_beside(title: str, line: Line) -> str:
+    """The unit to print beside a title; none where the title says it already, as in `Rollouts/s`."""
+    said = line.unit.casefold() in title.casefold().replace(",", "").split()
+    return "" if said else line.unit
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,18 @@ class Table:
         return self.notes.index(reason) + 1
 
 
-def comparison(model: ReportModel, track: str, measures: Iterable[str] | None = None) -> Table:
-    """Lay out a track's rows, or those of some measures; the order is that of the rows, never that of the values."""
+def comparison(model: ReportModel, track: str, measures: Sequence[str] | None = None) -> Table:
+    """Lay out a track's rows in the order of the definitions, or those of some measures in the order given; never in
+    that of the values."""
     table = Table(track, model.columns(track))
-    wanted = None if measures is None else set(measures)
-    rows = [row for row in model.rows if row.track == track and (wanted is None or row.measure in wanted)]
-    definitions = [d for d in model.definitions.values() if any(row.measure == d.tag for row in rows)]
-    for name, group in groupby(definitions, key=lambda definition: definition.topic):
-        families = [_family(table, definition, rows) for definition in group]
-        table.topics.append(Topic(name, families))
+    rows = [row for row in model.rows if row.track == track and (measures is None or row.measure in measures)]
+    present = {row.measure for row in rows}
+    definitions = [definition for tag, definition in model.definitions.items() if tag in present]
+    for name in dict.fromkeys(definition.topic for definition in definitions):
+        own = [definition for definition in definitions if definition.topic == name]
+        if measures is not None:
+            own.sort(key=lambda definition: measures.index(definition.tag))
+        table.topics.append(Topic(name, [_family(table, definition, rows) for definition in own]))
     return table
 
 
@@ -161,4 +169,5 @@ def _ratio(row: Row) -> str:
     if row.ratio is None:
         return ""
     bounds = _range(row.ratio_low, row.ratio_high, 1.0)
-    return f"{fmt.times(row.ratio)} [{bounds}]" if bounds else fmt.times(row.ratio)
+    shown = bounds if bounds.startswith("±") else f"[{bounds}]"
+    return f"{fmt.times(row.ratio)} {shown}" if bounds else fmt.times(row.ratio)

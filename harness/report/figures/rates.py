@@ -50,7 +50,8 @@ def _dots(axis: Any, data: TrackData, measure: str) -> None:
         axis.annotate(fmt.number(row.value), (row.value, place - 0.2), ha="center", va="bottom", fontsize=7)
     axis.set_ylim(len(data.columns) - 0.45, -0.75)
     axis.set_yticks(range(len(data.columns)), [data.look(column).label for column in data.columns])
-    axis.set_xlim(left=0, right=axis.get_xlim()[1] * 1.12)
+    right = axis.get_xlim()[1] * 1.12
+    axis.set_xlim(-0.06 * right, right)
     axis.grid(visible=False, axis="y")
 
 
