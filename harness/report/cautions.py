@@ -119,13 +119,13 @@ def _machine(model: ReportModel) -> Iterator[Caution]:
     load, cores = model.provenance.get("load", {}).get("before"), model.provenance.get("cores")
     if not cores:
         return
-    if load and load[0] > BUSY_SHARE * cores:
-        yield Caution("machine", f"it was busy when the run began: load {load[0]:g} on {cores} cores.")
     loads = [cell["load_before"][0] for cell in model.cells if cell.get("load_before")]
     crowded = [one for one in loads if one > CROWDED_SHARE * cores]
     if crowded:
         count = f"{len(crowded)} of {len(loads)} cells began at a load above {CROWDED_SHARE * cores:g}"
         yield Caution("machine", f"{count}, up to {max(crowded):g}: something else used the {cores} cores.")
+    elif load and load[0] > BUSY_SHARE * cores:
+        yield Caution("machine", f"it was busy when the run began: load {load[0]:g} on {cores} cores.")
 
 
 def _code(model: ReportModel) -> Iterator[Caution]:

@@ -115,7 +115,7 @@ def write_ledger(run: Path, cell_id: str, **rollout_changes: Any) -> None:
 def make_run(folder: Path, cells: list[dict[str, Any]], rollout: dict[str, Any] | None = None, **changes: Any) -> Path:
     """A run folder with a ledger for every cell that ended well."""
     content = manifest(cells, **changes)
-    run = folder / content["run_id"]
+    run: Path = folder / content["run_id"]
     run.mkdir(parents=True)
     (run / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
     for row in cells:

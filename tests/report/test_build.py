@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,14 @@ def test_no_cell_ended_well(tmp_path: Path, status: str) -> None:
 
 
 def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
-    bare = {"finished": None, "machine": None, "configs": {}, "rlaxes": None, "load": None, "profile": None}
+    bare: dict[str, Any] = {
+        "finished": None,
+        "machine": None,
+        "configs": {},
+        "rlaxes": None,
+        "load": None,
+        "profile": None,
+    }
     run = make_run(tmp_path, [], adapters=(), **bare)
     model = build_report(run)
     assert model.rows == []
