@@ -26,7 +26,7 @@ def rlaxes_version() -> dict[str, Any]:
 
 def adapter_facts(cells: list[PlannedCell]) -> dict[str, Any]:
     """For each label: the adapter's name, pin, declared axes, native figures, and sources."""
-    keys = ("title", "version", "capabilities", "axes", "native", "sources")
+    keys = ("title", "version", "pinned", "capabilities", "axes", "native", "sources")
     return {
         cell.label: {"name": cell.adapter.name, **{key: cell.adapter.spec.get(key) for key in keys}} for cell in cells
     }
