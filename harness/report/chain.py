@@ -134,7 +134,7 @@ def _consumption(ledger: CellLedger, rollout: Record, row: Record, origin: int) 
         "policy_version": row["policy_version"],
         "lag_updates": _difference(row["policy_version"], rollout["policy_version"]),
         "lag_publications": _difference(row["published_version"], rollout["published_version"]),
-        "age_s": None if ended is None else (row["t_step_start"] - ended) / SECOND,
+        "age_s": None if ended is None or row["t_step_start"] < ended else (row["t_step_start"] - ended) / SECOND,
         "advantage": row["advantage"],
         "policy_tokens": row["policy_tokens"],
         "trainer_logprobs": row["trainer_logprobs"],
