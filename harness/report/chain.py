@@ -125,16 +125,16 @@ def _consumption(ledger: CellLedger, rollout: Record, row: Record, origin: int) 
     update = updates[0] if updates else None
     after = update["policy_version_after"] if update else None
     published = _rows(ledger, "publications", "policy_version", after) if after is not None else []
-    ended = rollout["t_generate_end"]
+    ended, began = rollout["t_generate_end"], _first_pass(ledger, row)
     return {
         "batch_id": row["batch_id"],
         "step": row["step"],
         "epoch": row["epoch"],
-        "start_s": _seconds(row["t_step_start"], origin),
+        "start_s": _seconds(began, origin),
         "policy_version": row["policy_version"],
         "lag_updates": _difference(row["policy_version"], rollout["policy_version"]),
         "lag_publications": _difference(row["published_version"], rollout["published_version"]),
-        "age_s": None if ended is None or row["t_step_start"] < ended else (row["t_step_start"] - ended) / SECOND,
+        "age_s": None if ended is None or began < ended else (began - ended) / SECOND,
         "advantage": row["advantage"],
         "policy_tokens": row["policy_tokens"],
         "trainer_logprobs": row["trainer_logprobs"],
@@ -146,6 +146,12 @@ def _consumption(ledger: CellLedger, rollout: Record, row: Record, origin: int) 
         "published_as": published[0]["published_version"] if published else None,
         "published_s": _seconds(published[0]["t_end"], origin) if published else None,
     }
+
+
+def _first_pass(ledger: CellLedger, row: Record) -> int:
+    """When the step's first forward pass began. A framework may count its step from before the generation in it."""
+    passes = [span for span in _rows(ledger, "spans", "step", row["step"]) if span["stage"] == "forward_backward"]
+    return min((int(span["t_start"]) for span in passes), default=int(row["t_step_start"]))
 
 
 def _difference(newer: int | None, older: int | None) -> int | None:

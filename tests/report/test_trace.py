@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from harness.contract import read_cell
 from harness.errors import UserError
 from harness.report.trace import render_trace, trace_object
 from tests.report.reports import HOSTILE
@@ -62,3 +65,14 @@ def test_hostile_text_is_one_harmless_line(tmp_path: Path) -> None:
     text = render_trace(run, SAMPLE)
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+def test_age_counts_to_the_first_forward_pass_whatever_the_framework_calls_its_step(run: Path) -> None:
+    ledger = read_cell(run / "ledger", "trl.colocated_sync.free.r0")
+    path = ledger.path("trained")
+    table = pq.read_table(path)
+    early = pa.array([t - 15 for t in table["t_step_start"].to_pylist()], pa.int64())
+    pq.write_table(table.set_column(table.schema.get_field_index("t_step_start"), "t_step_start", early), path)
+    (step,) = trace_object(run, SAMPLE, "trl.colocated_sync.free.r0")["chains"][0]["trained"]
+    assert step["age_s"] == 0.0
+    assert step["start_s"] == pytest.approx(10e-9)
