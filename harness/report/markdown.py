@@ -135,7 +135,7 @@ def _fidelity(model: ReportModel) -> list[str]:
     for table in fidelity_view(model):
         head = ["setting", "asked", *(f"{adapter} · {fmt.words(layout)}" for adapter, layout in table.columns)]
         rows = [[code(name), code(asked), *(_setting(e) for e in entries)] for name, asked, entries in table.lines]
-        lines += [f"Track {fmt.words(table.track)}: {table.deviations} values are not exactly what was asked.", ""]
+        lines += [f"Track {fmt.words(table.track)}: {table.summary}", ""]
         lines += grid(head, rows)
     return lines
 

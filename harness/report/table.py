@@ -131,7 +131,7 @@ def _line(table: Table, variant: str, rows: Sequence[Row], family: float) -> Lin
     """One scale for the whole line: that of its largest finite value, or of the family's where all are 0."""
     unit = rows[0].unit
     size = _largest(rows) or family
-    divisor, name = fmt.scale(unit, size) if size else (1.0, unit)
+    divisor, name = fmt.scale(unit, size) if size or unit in fmt.SHARES else (1.0, unit)
     by_column = {(row.adapter, row.layout): row for row in rows}
     return Line(variant, name, [_entry(table, by_column.get(column), divisor) for column in table.columns])
 

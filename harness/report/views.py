@@ -47,9 +47,13 @@ class FidelityTable:
     lines: list[tuple[str, str, list[FidelityRow | None]]]
 
     @property
-    def deviations(self) -> int:
-        """Entries that are not exact."""
-        return sum(entry is not None and entry.grade != "exact" for _, _, entries in self.lines for entry in entries)
+    def summary(self) -> str:
+        """How many values in force are what was asked, in words."""
+        grades = [entry.grade for _, _, entries in self.lines for entry in entries if entry is not None]
+        off = sum(grade != "exact" for grade in grades)
+        if not off:
+            return f"All {len(grades)} values in force are exactly what was asked."
+        return f"{off} of {len(grades)} values in force are not exactly what was asked."
 
 
 def fidelity_view(model: ReportModel) -> list[FidelityTable]:
