@@ -26,7 +26,7 @@ class Misdeclared(Measure):
 
 def unmodelled_by_knob(view: CellView) -> dict[str, Array]:
     """By decoding knob that the trainer does not model: the rollouts of the run that were sampled with it. Lengths that
-    were forced by taking the end of sequence out of the distribution (note `distorted_sampling`) count as such a knob."""
+    were forced by taking the end of sequence out of the distribution (note `distorted_sampling`) are such a knob."""
     rollouts, modelled = view.tables.rollouts, view.note("trainer_models")
     real = rollouts.is_kind("sampled_distribution")
     forced = {"fixed_length": real} if view.notes.get("distorted_sampling") else {}
