@@ -35,7 +35,7 @@ class Phase:
 
     Attributes:
         stage: `prefill` (every request in it was on its prompt), `decode` (none was), `generate` (both at once).
-        engine_steps: forward passes.
+        forwards: forward passes.
         input_tokens: prompt tokens computed, each as often as it was computed; cached ones do not count.
         output_tokens: tokens sampled; a prompt's last forward pass samples the first token.
         records: the most requests that were in one forward pass.
@@ -44,7 +44,7 @@ class Phase:
     stage: str
     t_start: int
     t_end: int
-    engine_steps: int
+    forwards: int
     input_tokens: int
     output_tokens: int
     records: int
@@ -117,7 +117,7 @@ def _joined(first: Phase, second: Phase) -> Phase:
         first.stage,
         first.t_start,
         second.t_end,
-        first.engine_steps + second.engine_steps,
+        first.forwards + second.forwards,
         first.input_tokens + second.input_tokens,
         first.output_tokens + second.output_tokens,
         max(first.records, second.records),

@@ -162,7 +162,7 @@ class Loop:
                 records=phase.records,
                 input_tokens=phase.input_tokens,
                 output_tokens=phase.output_tokens,
-                detail=f'{{"forwards": {phase.engine_steps}}}',
+                detail=f'{{"forwards": {phase.forwards}}}',
             )
 
     def _span(self, stage: str, batch: int) -> AbstractContextManager[Span]:
