@@ -19,7 +19,7 @@ lint: $(READY)
 	$(IN) mypy
 
 unit: $(READY)
-	$(RLAXES) env sync adapter=reference,trl
+	$(RLAXES) env sync adapter=reference,reference_vllm,trl
 	$(IN) pytest -q -n 2 --ignore=tests/conformance $(ARGS)
 
 conformance: $(READY)  ## what every adapter has to hold, run for real; ARGS="--adapter trl" for one

@@ -1,5 +1,6 @@
 """Writes one process's share of the ledger: an append-only Arrow IPC stream a table, in whole record batches."""
 
+import atexit
 import json
 import os
 import socket
@@ -101,7 +102,10 @@ class LedgerWriter:
         self._closing = threading.Event()
         self._published: int | None = None
         self.write("manifest", [{"key": f"process:{process}", "value": json.dumps(_identity(run_id))}])
-        # A process that hangs writes no more rows, so the flush cannot wait for the next one.
+        self.flush()
+        # A process that dies of an exception still runs this; one that hangs writes no more rows, so the flush cannot
+        # wait for the next one.
+        atexit.register(self.flush)
         self._flusher = threading.Thread(target=self._flush_by_the_clock, name="ledger-flush", daemon=True)
         self._flusher.start()
 
@@ -161,6 +165,7 @@ class LedgerWriter:
             for stream in self._streams.values():
                 stream.close()
             self._streams.clear()
+        atexit.unregister(self.flush)
 
     def __enter__(self) -> Self:
         return self
