@@ -50,7 +50,7 @@ def run_checks(python: Path, file: Path, links: Path) -> None:
             "-m",
             "pytest",
             "-q",
-            "--noconftest",
+            f"--confcutdir={file.parent}",
             "-p",
             "no:cacheprovider",
             "-o",
