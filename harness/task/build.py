@@ -36,6 +36,8 @@ def build_bundle(
     Raises UserError for what the config must mend, PrerequisiteError for a missing package or a full disk, and
     SystemFailure where the maker dies.
     """
+    if not python.exists():
+        raise PrerequisiteError(f"there is no Python at {python}: rlaxes env sync")
     task = {"name": task_cfg["name"], "problems": dict(task_cfg["problems"])}
     key = bundle_key(task, model_cfg, python)
     folder = cache_dir / "bundles" / f"{task['name']}-{model_cfg['name']}-{key[:16]}"

@@ -64,7 +64,7 @@ def make_bundle(job: Job, make: Maker) -> None:
     canary = kind.canary(settings, problems)
     made = make(job, problems)
     _save_model(job.out / "model", made)
-    _save_prompts(job.out / "prompts.jsonl", problems, made.tokenizer)
+    _save_prompts(job.out, problems, made.tokenizer)
     checkpoint = job.out / "model" / "model.safetensors"
     facts = {
         "task": job.task,
@@ -120,11 +120,17 @@ def _neutral_generation(model: Any, tokenizer: Any) -> None:
     model.config.pad_token_id = tokenizer.pad_token_id
 
 
-def _save_prompts(file: Path, problems: list[Problem], tokenizer: Any) -> None:
+def _save_prompts(folder: Path, problems: list[Problem], tokenizer: Any) -> None:
+    """Tokenise with the saved tokenizer as frameworks load it: its class may differ from the one that was saved."""
+    from transformers import AutoTokenizer
+
     say(f"tokenising {len(problems)} prompts")
-    with file.open("w", encoding="utf-8") as lines:
+    saved = AutoTokenizer.from_pretrained(folder / "model", local_files_only=True)
+    with (folder / "prompts.jsonl").open("w", encoding="utf-8") as lines:
         for problem in problems:
-            text, ids = tokenise(tokenizer, problem)
+            text, ids = tokenise(saved, problem)
+            if (text, ids) != tokenise(tokenizer, problem):
+                raise HarnessBug(f"{problem.prompt_id} is tokenised otherwise once the tokenizer was saved and loaded")
             row = {**dataclasses.asdict(problem), "text": text, "token_ids": ids}
             lines.write(json.dumps(row) + "\n")
 

@@ -11,6 +11,7 @@ from harness.task.problem import Problem, read_settings
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
 ROLES = ("<system>", "<user>", "<assistant>")
+BYTE_LEVEL = {" ": "\u0120", "\n": "\u010a"}
 CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
 # One token for the role, then the content: prompts stay short, and a turn's end is learnt as EOS.
 TEMPLATE = (
@@ -51,17 +52,20 @@ def make(job: Job, problems: list[Problem]) -> Made:
 
 
 def build_tokenizer() -> Any:
-    """One token a printable ASCII character and a newline; `<eos>` and `<pad>` are different tokens."""
+    """One token a printable ASCII character, space and newline; `<eos>` and `<pad>` are different tokens.
+
+    Byte-level BPE without merges, which is what Qwen2Tokenizer makes of any vocabulary: transformers 5 loads the
+    tokenizer of a Qwen2 model as that class whatever its files say, and would drop spaces from another kind.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = [PAD, EOS, UNKNOWN, *ROLES, *CHARACTERS]
-    vocabulary = {word: index for index, word in enumerate(words)}
-    characters = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    characters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    characters.decoder = decoders.Fuse()
+    words = [PAD, EOS, UNKNOWN, *ROLES, *(BYTE_LEVEL.get(character, character) for character in CHARACTERS)]
+    characters = Tokenizer(models.BPE(vocab={word: index for index, word in enumerate(words)}, merges=[]))
+    characters.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    characters.decoder = decoders.ByteLevel()
     # Here and not through transformers, whose two major versions write this list to their config in different shapes.
-    characters.add_special_tokens(list(ROLES))
+    characters.add_special_tokens([PAD, EOS, UNKNOWN, *ROLES])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=characters,
         pad_token=PAD,
