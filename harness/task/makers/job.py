@@ -76,7 +76,7 @@ def make_bundle(job: Job, make: Maker) -> None:
         "checkpoint_hash": checkpoint_hash(checkpoint),
         "verifier_version": kind.version(settings),
     }
-    _seal(job.out, facts)
+    seal(job.out, facts)
 
 
 def _save_model(folder: Path, made: Made) -> None:
@@ -147,7 +147,8 @@ def tokenise(tokenizer: Any, problem: Problem) -> tuple[str, list[int]]:
     return text, ids
 
 
-def _seal(folder: Path, facts: dict[str, Any]) -> None:
+def seal(folder: Path, facts: dict[str, Any]) -> None:
+    """Write bundle.json over the files that stand in `folder`; `facts` is all of it but schema, hash, files, sizes."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in paths}
