@@ -21,12 +21,7 @@ class ReferenceDriver:
 
     def render(self, cell: Cell) -> Launch:
         """One process, which reads `cell.json`."""
-        env = {"HF_HUB_OFFLINE": "1"}
-        if cell.adapter_options["engine"] == "vllm":
-            # vLLM binds each thread to a core. Where anything else runs there, threads that wait by spinning keep the
-            # one that they wait for from running: steps then took ten times as long here.
-            env["OMP_WAIT_POLICY"] = "PASSIVE"
-        return Launch(["python", "-m", "adapters.reference.inside"], env)
+        return Launch(["python", "-m", "adapters.reference.inside"], {"HF_HUB_OFFLINE": "1"})
 
     def skip(self, cell: Cell) -> str | None:
         """What this loop cannot do, each thing named."""
