@@ -19,7 +19,7 @@ VLLM_HOTTEST = 2.0
 class ReferenceDriver:
     """See `harness.execute.adapter.Driver`."""
 
-    def render(self, cell: Cell) -> Launch:  # noqa: ARG002 (the protocol's)
+    def render(self, cell: Cell) -> Launch:
         """One process, which reads `cell.json`."""
         return Launch(["python", "-m", "adapters.reference.inside"], {"HF_HUB_OFFLINE": "1"})
 
