@@ -109,19 +109,38 @@ def _flat_logprob(condition: Callable[[Any], Any]) -> Callable[[Rows], Any]:
 
 
 def _not_in(column: str, allowed: tuple[str, ...]) -> Callable[[Rows], Any]:
-    return lambda rows: pc.invert(pc.is_in(rows[column], value_set=pa.array(allowed)))
+    lawful = frozenset(allowed)
+
+    def broken(rows: Rows) -> Any:
+        values = rows[column].to_pylist()
+        return NOWHERE if lawful.issuperset(values) else pa.array([value not in lawful for value in values])
+
+    return broken
+
+
+_DECODING_BOUNDS = {
+    "temperature": (0.0, float("inf")),
+    "min_p": (0.0, 1.0),
+    "top_p": (5e-324, 1.0),
+    "top_k": (0, 2**63 - 1),
+    "max_tokens": (1, 2**63 - 1),
+}
+"""Smallest and largest lawful value; top_p lies above 0."""
 
 
 def _decoding_range(rows: Rows) -> Any:
-    def part(name: str) -> Any:
-        return pc.struct_field(rows["decoding"], name)
-
-    out = pc.or_(pc.less(part("temperature"), 0.0), pc.less(part("min_p"), 0.0))
-    out = pc.or_(out, pc.or_(pc.less_equal(part("top_p"), 0.0), pc.greater(part("top_p"), 1.0)))
-    return pc.or_(out, pc.or_(pc.less(part("top_k"), 0), pc.less(part("max_tokens"), 1)))
+    out: Any = NOWHERE
+    for name, (least, most) in _DECODING_BOUNDS.items():
+        column = pc.struct_field(rows["decoding"], name)
+        found = pc.min_max(column).as_py()
+        if found["min"] is not None and (found["min"] < least or found["max"] > most):
+            out = pc.or_(out, pc.or_(pc.less(column, least), pc.greater(column, most)))
+    return out
 
 
 def _reward_missing(rows: Rows) -> Any:
+    if not rows["reward_total"].null_count:
+        return NOWHERE
     scored = pc.is_in(rows["status"], value_set=pa.array(["ok", "truncated"]))
     return pc.and_(scored, pc.is_null(rows["reward_total"]))
 
@@ -131,12 +150,17 @@ def _reward_not_finite(rows: Rows) -> Any:
 
 
 def _repeated(rows: Rows) -> Any:
-    count: Counter[str] = Counter(rows["sample_id"].to_pylist())
-    return pa.array([count[sample] > 1 for sample in rows["sample_id"].to_pylist()])
+    samples = rows["sample_id"].to_pylist()
+    if len(set(samples)) == len(samples):
+        return NOWHERE
+    count: Counter[str] = Counter(samples)
+    return pa.array([count[sample] > 1 for sample in samples])
 
 
 def _group_flag_differs(rows: Rows) -> Any:
     groups, flags = rows["group_id"].to_pylist(), rows["group_complete"].to_pylist()
+    if len(set(flags)) == 1:
+        return NOWHERE
     both = set(zip(groups, flags, strict=True))
     return pa.array([(group, not flag) in both for group, flag in zip(groups, flags, strict=True)])
 

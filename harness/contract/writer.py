@@ -76,7 +76,7 @@ def to_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
         ValueError: a column that the table does not have, a missing one that may not be null, or a wrong type.
     """
     schema = TABLES[table]
-    unknown = {key for row in rows for key in row} - set(schema.names)
+    unknown = set().union(*rows) - set(schema.names)
     if unknown:
         raise ValueError(f"table {table} has no column {sorted(unknown)}")
     try:
