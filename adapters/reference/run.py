@@ -19,6 +19,7 @@ from adapters.reference.scoring import Scorer
 from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
 from harness.probe import Probe
+from harness.probe.readback import model_facts, parameter_sha256, threads, versions
 from harness.task.bundle import Bundle
 from harness.task.verifier import Verifier
 
@@ -44,7 +45,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     _note_start(probe, settings, parts)
     probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup", device=settings.device)
     outcome = Loop(settings, parts, probe).run()
-    digest = facts.parameter_sha256(parts.trainer.model)
+    digest = parameter_sha256(parts.trainer.model)
     _note_end(probe, outcome, digest)
     return {
         "train_seconds": (outcome.t_end - outcome.t_start) / 1e9,
@@ -86,9 +87,9 @@ def warm_up(parts: Parts, settings: Settings) -> None:
 def _note_start(probe: Probe, settings: Settings, parts: Parts) -> None:
     trainer = parts.trainer
     probe.note("settings", facts.settings_in_force(settings, trainer, probe.cell["task"]))
-    probe.note("versions", facts.versions())
-    probe.note("threads", facts.threads())
-    probe.note("model", facts.model_facts(trainer.model))
+    probe.note("versions", versions(facts.PACKAGES))
+    probe.note("threads", threads())
+    probe.note("model", model_facts(trainer.model))
     probe.note("trainer_models", facts.TRAINER_MODELS)
     probe.note("engine", parts.engine.name)
     probe.note("device_count", 1)

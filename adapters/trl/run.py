@@ -12,15 +12,16 @@ from datasets import Dataset
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from adapters.trl import readback
 from adapters.trl.batch import order_of_prompts
 from adapters.trl.hooks import check_hooks
 from adapters.trl.observer import Observer
+from adapters.trl.readback import PACKAGES
 from adapters.trl.reward import VerifierReward
 from adapters.trl.settings import generated_batches, grpo_arguments, uses_vllm
 from adapters.trl.trainer import ProbedGRPOTrainer, ProgressCallback
 from harness.errors import SystemFailure
 from harness.probe import Probe
+from harness.probe.readback import model_facts, parameter_sha256, threads, versions
 from harness.task.bundle import Bundle
 from harness.task.verifier import Verifier
 
@@ -48,7 +49,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
         _note_start(probe, trainer)
         probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup")
     wall = _train(trainer, observer, Path(cell["directory"]))
-    digest = readback.parameter_sha256(trainer.model)
+    digest = parameter_sha256(trainer.model)
     if observer is not None:
         _note_end(probe, observer, digest)
     return {
@@ -140,9 +141,9 @@ def _rollout_facts(cell: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
 
 
 def _note_start(probe: Probe, trainer: Any) -> None:
-    probe.note("versions", readback.versions())
-    probe.note("threads", readback.threads())
-    probe.note("model", readback.model_facts(trainer.model))
+    probe.note("versions", versions(PACKAGES))
+    probe.note("threads", threads())
+    probe.note("model", model_facts(trainer.model))
     probe.note("trainer_models", TRAINER_MODELS)
     if probe.cell["track"] == "fixed_length":
         probe.note("distorted_sampling", "the end of sequence is suppressed and the rest renormalised (min_new_tokens)")
