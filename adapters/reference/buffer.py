@@ -3,15 +3,17 @@
 Colocated and synchronous, it holds one batch at a time, so nothing waits in it and no record is stale.
 """
 
+import random
 from collections.abc import Sequence
-from typing import Any
-
-import torch
+from itertools import pairwise
+from typing import Any, TypeVar
 
 from adapters.reference.samples import Sample, fate_row, rollout_row
 from adapters.reference.settings import Settings
 from harness.probe import Probe
 from harness.task.bundle import Bundle
+
+T = TypeVar("T")
 
 
 class RolloutBuffer:
@@ -57,9 +59,9 @@ class RolloutBuffer:
         parts = self._settings.minibatches
         if parts == 1:
             return [self._waiting]
-        generator = torch.Generator().manual_seed(seed_of(self._settings.seed, batch, epoch + 1))
-        order = torch.randperm(len(self._waiting), generator=generator)
-        return [[self._waiting[index] for index in part.tolist()] for part in order.tensor_split(parts)]
+        order = list(self._waiting)
+        random.Random(seed_of(self._settings.seed, batch, epoch + 1)).shuffle(order)
+        return split_evenly(order, parts)
 
     def consumed(self, samples: Sequence[Sample]) -> None:
         """An optimizer step has trained on these samples."""
@@ -75,6 +77,13 @@ class RolloutBuffer:
         ]
         self._probe.fates(rows)
         self._waiting = []
+
+
+def split_evenly(items: Sequence[T], parts: int) -> list[list[T]]:
+    """`items` cut into `parts` runs whose sizes differ by one at most, the longer ones first; some may be empty."""
+    size, longer = divmod(len(items), parts)
+    edges = [part * size + min(part, longer) for part in range(parts + 1)]
+    return [list(items[start:end]) for start, end in pairwise(edges)]
 
 
 def seed_of(seed: int, batch: int, use: int) -> int:

@@ -9,7 +9,7 @@ from adapters.reference.native import native_figures
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
 
-LAYOUT = "colocated_sync"
+LAYOUTS = ("colocated_sync", "disaggregated_sync")
 ENGINES = ("transformers", "vllm")
 LOSSES = ("token_mean", "sequence_mean")
 STDS = ("group", "none")
@@ -27,7 +27,7 @@ class ReferenceDriver:
         """What this loop cannot do, each thing named."""
         task, options = cell.task, cell.adapter_options
         asked = (
-            ("layout", cell.layout["name"], (LAYOUT,)),
+            ("layout", cell.layout["name"], LAYOUTS),
             ("engine", options["engine"], ENGINES),
             ("precision", task["precision"], ("float32",)),
             ("lr_schedule", task["lr_schedule"], ("constant",)),

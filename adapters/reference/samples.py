@@ -4,16 +4,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from adapters.reference.advantages import group_advantages
-from adapters.reference.engine import Completion, Generation
+from adapters.reference.engine import Completion
+from adapters.reference.messages import Answer
 from adapters.reference.settings import Objective
 from harness.task.bundle import Bundle, Prompt
 from harness.task.verifier import Verdict
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass
@@ -38,8 +36,8 @@ class Sample:
     verdict: Verdict | None = None
     advantage: float | None = None
     group_complete: bool = True
-    old: "Tensor | None" = None
-    reference: "Tensor | None" = None
+    old: list[float] | None = None
+    reference: list[float] | None = None
 
     @property
     def reward(self) -> float | None:
@@ -62,22 +60,20 @@ class Sample:
         return "truncated" if mask_truncated and self.truncated else None
 
 
-def samples_of(
-    generation: Generation, prompts: Sequence[Prompt], batch: int, versions: tuple[int, int], stop_at_eos: bool
-) -> list[Sample]:
-    """The samples of a generated batch, groups one after another. `versions` are policy and published version."""
+def samples_of(answer: Answer, prompts: Sequence[Prompt], batch: int, trace_id: str, stop_at_eos: bool) -> list[Sample]:
+    """The samples of an answered request, groups one after another."""
     return [
         Sample(
             sample_id=f"{prompt.prompt_id}.b{batch}.g{index}",
             group_id=f"{prompt.prompt_id}.b{batch}",
-            trace_id=f"gen-{batch}",
+            trace_id=trace_id,
             prompt=prompt,
             completion=completion,
-            policy_version=versions[0],
-            published_version=versions[1],
+            policy_version=answer.policy_version,
+            published_version=answer.published_version,
             truncated=stop_at_eos and completion.stop_reason == "length",
         )
-        for prompt, group in zip(prompts, generation.groups, strict=True)
+        for prompt, group in zip(prompts, answer.groups, strict=True)
         for index, completion in enumerate(group)
     ]
 

@@ -1,26 +1,45 @@
-"""Text and reward of samples: the loop's side of the task's verifier."""
+"""Text and reward of completions: the loop's side of the task's verifier."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from adapters.reference.messages import Scoring
 from adapters.reference.samples import Sample
 from harness.probe import Probe
-from harness.task.verifier import Verifier
+from harness.task.verifier import Verdict, Verifier
 
 
-class Scorer:
-    """Decodes completions and has them scored; a verdict that was not reached is a fault and never a reward."""
+class Scorer(Protocol):
+    """Scores completions; `LocalScorer` in this process, a pool of actors elsewhere."""
+
+    def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
+        """Text and verdict of each item, in order. Raises SystemFailure if no verifier will run."""
+        ...
+
+
+class LocalScorer:
+    """Decodes and scores in this process; the verifier's worker is a process of its own."""
 
     def __init__(self, verifier: Verifier, tokenizer: Any, probe: Probe) -> None:
         self._verifier, self._tokenizer, self._probe = verifier, tokenizer, probe
 
-    def score(self, samples: Sequence[Sample]) -> None:
-        """Fill in `text` and `verdict`. Raises SystemFailure if no verifier will run."""
-        tokens = [sample.completion.tokens for sample in samples]
-        texts = self._tokenizer.batch_decode(tokens, skip_special_tokens=True)
-        asked = [(sample.prompt.prompt_id, text) for sample, text in zip(samples, texts, strict=True)]
-        for sample, text, verdict in zip(samples, texts, self._verifier.score(asked), strict=True):
-            sample.text, sample.verdict = text, verdict
-            if verdict.status == "error":
-                detail = verdict.detail or "no verdict"
-                self._probe.fault("verifier_error", "infrastructure", "verifier", detail, sample_id=sample.sample_id)
+    def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
+        """See `Scorer.score`."""
+        where: dict[str, Any] = {"policy_version": asked.policy_version, "step": asked.step}
+        with self._probe.span("verifier", trace_id=asked.trace_id, **where) as span:
+            texts = self._tokenizer.batch_decode([tokens for _, tokens in asked.items], skip_special_tokens=True)
+            named = [(prompt_id, text) for (prompt_id, _), text in zip(asked.items, texts, strict=True)]
+            verdicts = self._verifier.score(named)
+            span.records = len(verdicts)
+        return list(zip(texts, verdicts, strict=True))
+
+
+def judge(samples: Sequence[Sample], scorer: Scorer, step: int, probe: Probe) -> None:
+    """Fill in `text` and `verdict` of one batch's samples; a verdict not reached is a fault, never a reward."""
+    items = [(sample.prompt.prompt_id, sample.completion.tokens) for sample in samples]
+    asked = Scoring(items, samples[0].trace_id, samples[0].policy_version, step)
+    for sample, (text, verdict) in zip(samples, scorer.score(asked), strict=True):
+        sample.text, sample.verdict = text, verdict
+        if verdict.status == "error":
+            detail = verdict.detail or "no verdict"
+            probe.fault("verifier_error", "infrastructure", "verifier", detail, sample_id=sample.sample_id)

@@ -52,9 +52,103 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
+class Pools:
+    """Who does the work of a disaggregated cell, each a process with `*_threads` threads.
+
+    Attributes:
+        ray_address: a running cluster; None starts one on this machine and ends it with the cell.
+    """
+
+    replicas: int
+    verifiers: int
+    trainer_ranks: int
+    rollout_threads: int
+    trainer_threads: int
+    ray_address: str | None
+
+
+@dataclass(frozen=True)
+class QueueLimits:
+    """When no new work is admitted [12.3.4]; None is no limit. Work in flight is never cut, so depth may overshoot.
+
+    Attributes:
+        age_s: of the oldest record that waits.
+        lag: optimizer steps that the oldest record that waits is behind.
+    """
+
+    records: int | None
+    tokens: int | None
+    bytes: int | None
+    age_s: float | None
+    lag: int | None
+
+
+@dataclass(frozen=True)
+class Staleness:
+    """What is done about stale records [12.4.4]; None, `none` and False are off.
+
+    Attributes:
+        max_lag: records that are further behind at their first optimizer step are dropped.
+        correction: `none`, `clip` (importance weights capped at `cap`) or `mask` (tokens above `cap` count nothing).
+        level: `token` or `sequence`.
+        ess_floor: below this ESS/n of a batch its learning rate is multiplied by ESS/n.
+        stale_epochs: inner epochs over a batch that holds any stale record.
+        rebalance: one request in flight less while the queue grows, one more while the trainer starves.
+        sync_every: every so many batches, one is generated and trained on at lag 0.
+    """
+
+    max_lag: int | None
+    correction: str
+    level: str
+    cap: float
+    ess_floor: float | None
+    stale_epochs: int | None
+    rebalance: bool
+    sync_every: int | None
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """When and how state is kept [12.5.1].
+
+    Attributes:
+        every: batches trained on between two checkpoints; 0 keeps none.
+        mtbf_s: mean seconds between failures; where it is given the interval is sqrt(2 C M) with the measured C.
+        background: written by a thread, off the critical path.
+        keep: newest checkpoints that stay on disk.
+        queue: `keep` what waits, with its behaviour versions, or `discard` it at a restore.
+        restore: `full`, or `weights` for the branch that restores nothing else.
+    """
+
+    every: int
+    mtbf_s: float | None
+    background: bool
+    keep: int
+    queue: str
+    restore: str
+
+
+@dataclass(frozen=True)
+class Lora:
+    """A low-rank adapter is trained instead of all weights where `rank` is above 0."""
+
+    rank: int
+    alpha: float
+
+
+@dataclass(frozen=True)
 class Settings:
     """A cell's work. `minibatches` and `inner_epochs` count optimizer steps over one generated batch, `micro_batches`
-    the forward passes of one optimizer step; `verify_every` counts publications between two checks of the engine."""
+    the forward passes of one optimizer step; `verify_every` counts publications between two checks of the engine.
+
+    Attributes:
+        attempt: 0, or how often this cell was started before and died.
+        fault: what a drill does to the cell; empty where it does nothing.
+        publication: `full`, `sharded` or `adapter`; a shared module is handed over whatever it says.
+        versions: `one` a completion (a publication waits for requests in flight), or `token`.
+        logprobs: the regime [12.4.3]: `recompute` the old log-probs in the trainer, take the `engine`'s, or `unified`.
+        lag_bound: updates that a batch may be behind at its first optimizer step; for the asynchronous layout.
+    """
 
     run_id: str
     directory: Path
@@ -62,8 +156,20 @@ class Settings:
     device: str
     threads: int
     seed: int
+    attempt: int
+    fault: Mapping[str, Any]
+    layout: str
+    lag_bound: int
     engine: str
     verify_every: int
+    publication: str
+    versions: str
+    logprobs: str
+    pools: Pools
+    queue: QueueLimits
+    staleness: Staleness
+    checkpoint: Checkpointing
+    lora: Lora
     steps: int
     prompts_per_batch: int
     group_size: int
@@ -86,8 +192,16 @@ class Settings:
             device=cell["profile"]["device"],
             threads=cell["profile"]["threads"],
             seed=cell["seed"],
-            engine=options["engine"],
-            verify_every=options["verify_every"],
+            attempt=cell["attempt"],
+            fault=cell["fault"],
+            layout=cell["layout"]["name"],
+            lag_bound=cell["layout"]["lag_bound"],
+            **{name: options[name] for name in _CHOICES},
+            pools=Pools(**options["pools"]),
+            queue=QueueLimits(**options["queue"]),
+            staleness=Staleness(**options["staleness"]),
+            checkpoint=Checkpointing(**options["checkpoint"]),
+            lora=Lora(**options["lora"]),
             decoding=Decoding(**_pick(Decoding, task, stop_at_eos=cell["track"] != "fixed_length")),
             objective=Objective(**_pick(Objective, task)),
             optimizer=Optimizer(**_pick(Optimizer, task)),
@@ -105,11 +219,18 @@ class Settings:
         return self.minibatches * self.inner_epochs
 
     @property
+    def needs_scoring(self) -> bool:
+        """Whether a batch's samples are scored before training: several updates need a frozen old policy, a KL term
+        needs the reference's log-probs. With one update the ratio is 1 by construction."""
+        return self.updates_per_batch > 1 or self.objective.kl_beta != 0.0
+
+    @property
     def batches(self) -> int:
         """Generated batches of the run; the last may be trained on in part only."""
         return -(-self.steps // self.updates_per_batch)
 
 
+_CHOICES = ("engine", "verify_every", "publication", "versions", "logprobs")
 _COUNTS = (
     "steps",
     "prompts_per_batch",

@@ -2,7 +2,9 @@
 
 import copy
 import math
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +12,13 @@ import torch
 from torch import Tensor
 
 from adapters.reference.batches import Packed, pack
+from adapters.reference.messages import Scores, Update
 from adapters.reference.objective import kl_terms, policy_terms, token_weights
 from adapters.reference.policy import policy_logprobs
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
+from harness.probe import Probe
+from harness.probe.probe import Span
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,10 @@ class MicroBatch:
 class Trainer:
     """Trains one module. `version` is the number of optimizer steps applied to it [12.1.4]."""
 
-    def __init__(self, model: Any, settings: Settings, pad: int) -> None:
+    def __init__(self, model: Any, settings: Settings, pad: int, probe: Probe) -> None:
         self.model, self.version = model, 0
+        self._probe = probe
+        self.needs_scoring = settings.needs_scoring
         self._settings, self._pad = settings, pad
         self._reference = copy.deepcopy(model).requires_grad_(False) if settings.objective.kl_beta else None
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -45,31 +52,59 @@ class Trainer:
         if settings.optimizer.gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
-    @property
-    def needs_scoring(self) -> bool:
-        """Whether a batch's samples are scored before training: several updates need a frozen old policy, a KL term
-        needs the reference's log-probs. With one update the ratio is 1 by construction."""
-        return self._settings.updates_per_batch > 1 or self._reference is not None
-
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """The trained tensors by name, a tied one once."""
         return ((name, parameter.detach()) for name, parameter in self.model.named_parameters())
 
-    def score(self, samples: Sequence[Sample]) -> int:
-        """Fill in `old` and `reference` of a batch, in forward passes as large as training's; returns the padding
-        positions computed on, each pass counted once."""
-        padded = 0
-        for part in self._split(samples, self._settings.micro_batches * self._settings.minibatches):
-            packed = self._pack(part)
-            padded += packed.padded_tokens
-            with torch.no_grad():
+    def score(self, samples: Sequence[Sample], trace_id: str, step: int) -> Scores:
+        """Old and reference log-probs of a batch, in forward passes as large as training's."""
+        old: dict[str, list[float]] = {}
+        reference: dict[str, list[float]] = {}
+        with self._span("logprob_recompute", trace_id, step) as span, torch.no_grad():
+            for part in self._split(samples, self._settings.micro_batches * self._settings.minibatches):
+                packed = self._pack(part)
+                span.padded_tokens += packed.padded_tokens
+                span.policy_tokens += packed.policy_tokens
+                names = [sample.sample_id for sample in part]
                 if self._settings.updates_per_batch > 1:
-                    for sample, row in zip(part, self._rows(self.model, packed), strict=True):
-                        sample.old = row
+                    old |= zip(names, self._rows(self.model, packed), strict=True)
                 if self._reference is not None:
-                    for sample, row in zip(part, self._rows(self._reference, packed), strict=True):
-                        sample.reference = row
-        return padded
+                    reference |= zip(names, self._rows(self._reference, packed), strict=True)
+            span.records = len(samples)
+        return Scores(_in_order(old, samples), _in_order(reference, samples))
+
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
+        """One optimizer step over a minibatch; with nothing to train on, or a gradient that is not finite, it is not
+        applied and leaves the weights as they are."""
+        start, before = time.perf_counter_ns(), self.version
+        with self._span("batch_assembly", trace_id, step) as span:
+            micro_batches = self.assemble(minibatch) if minibatch else []
+            span.records = len(minibatch)
+        with self._span("forward_backward", trace_id, step) as span:
+            results = [self.accumulate(micro) for micro in micro_batches]
+            span.records = len(minibatch)
+            span.policy_tokens = sum(micro.packed.policy_tokens for micro in micro_batches)
+            span.padded_tokens = sum(micro.packed.padded_tokens for micro in micro_batches)
+            span.input_tokens = sum(len(sample.prompt.token_ids) for sample in minibatch)
+        loss, norm, applied = None, None, False
+        with self._span("optimizer_step", trace_id, step):
+            if micro_batches:
+                loss = math.fsum(result[0] for result in results)
+                norm, applied = self.apply()
+        names = [sample.sample_id for micro in micro_batches for sample in micro.samples]
+        rows = dict(zip(names, (row for result in results for row in result[1]), strict=True))
+        return Update(
+            loss=loss,
+            grad_norm=norm,
+            applied=applied,
+            version_before=before,
+            version_after=self.version,
+            learning_rate=self.optimizer.param_groups[0]["lr"],
+            padded_tokens=span.padded_tokens,
+            t_start=start,
+            t_end=time.perf_counter_ns(),
+            logprobs=[list(rows[sample.sample_id]) for sample in minibatch],
+        )
 
     def assemble(self, minibatch: Sequence[Sample]) -> list[MicroBatch]:
         """The minibatch's forward passes; samples of like length share one, so that little is padded."""
@@ -110,8 +145,12 @@ class Trainer:
         model.train(self._settings.optimizer.gradient_checkpointing and torch.is_grad_enabled())
         return policy_logprobs(model, packed, self._settings.decoding.temperature)
 
-    def _rows(self, model: Any, packed: Packed) -> list[Tensor]:
-        return list(self._logprobs(model, packed).split(packed.lengths.tolist()))
+    def _rows(self, model: Any, packed: Packed) -> list[list[float]]:
+        return [row.tolist() for row in self._logprobs(model, packed).split(packed.lengths.tolist())]
+
+    def _span(self, stage: str, trace_id: str, step: int) -> AbstractContextManager[Span]:
+        where: dict[str, Any] = {"policy_version": self.version, "step": step, "device": self._settings.device}
+        return self._probe.span(stage, trace_id=trace_id, **where)
 
     def _pack(self, samples: Sequence[Sample]) -> Packed:
         pairs = [(sample.prompt.token_ids, sample.completion.tokens) for sample in samples]
@@ -131,14 +170,18 @@ class Trainer:
             packed,
             advantages,
             weights,
-            _joined([sample.old for sample in samples]),
-            _joined([sample.reference for sample in samples]),
+            _joined([sample.old for sample in samples], self._settings.device),
+            _joined([sample.reference for sample in samples], self._settings.device),
         )
 
 
-def _joined(rows: list[Tensor | None]) -> Tensor | None:
-    present = [row for row in rows if row is not None]
-    return torch.cat(present) if present else None
+def _joined(rows: list[list[float] | None], device: str) -> Tensor | None:
+    present = [value for row in rows if row is not None for value in row]
+    return torch.tensor(present, dtype=torch.float32, device=device) if present else None
+
+
+def _in_order(rows: dict[str, list[float]], samples: Sequence[Sample]) -> list[list[float]] | None:
+    return [rows[sample.sample_id] for sample in samples] if rows else None
 
 
 def _adamw(parameters: list[Any], settings: Settings) -> torch.optim.AdamW:

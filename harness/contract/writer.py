@@ -116,7 +116,9 @@ class LedgerWriter:
         with self._lock:
             self._stream(table).rows.extend(rows)
             if table == "publications":
-                self._published = max(self._published or 0, *(int(row["policy_version"]) for row in rows if row["ok"]))
+                self._published = max(
+                    [self._published or 0, *(int(row["policy_version"]) for row in rows if row["ok"])]
+                )
             if len(self._stream(table).rows) >= FLUSH_ROWS:
                 self._streams[table].flush()
 

@@ -18,6 +18,8 @@ class Cell:
         observer: False for the bare twin of a run, which leaves no ledger.
         bundle: the folder with prompts, tokenizer and starting checkpoint.
         directory: the folder that the cell may write into.
+        attempt: 0, or how often it was started before and died.
+        fault: what a drill does to it; its name is `none` where it does nothing.
     """
 
     run_id: str
@@ -31,6 +33,8 @@ class Cell:
     observer: bool
     bundle: str
     directory: str
+    attempt: int
+    fault: dict[str, Any]
     profile: dict[str, Any]
     model: dict[str, Any]
     adapter_options: dict[str, Any]

@@ -85,6 +85,8 @@ class Runner:
             observer=config["observer"],
             bundle=str(self._prepared.bundle or ""),
             directory=str(folder.resolve()),
+            attempt=0,
+            fault=config["fault"],
             profile=config["profile"],
             model=config["model"],
             adapter_options=config["adapter"],

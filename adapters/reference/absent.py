@@ -1,0 +1,20 @@
+"""What a layout does not have, and what the trainer does not model: told apart from zero. Standard library only."""
+
+from adapters.reference.settings import Settings
+
+TRAINER_MODELS = ["temperature"]
+"""Decoding knobs that the trainer's log-probs model."""
+
+
+def absent_stages(settings: Settings) -> dict[str, str]:
+    """Stages that this cell does not have, and why: absent is not zero."""
+    absent = {
+        "queue_wait": "colocated and synchronous: the process that generated a batch trains on it at once",
+        "checkpoint": "this cell writes none",
+        "restore": "the run starts from the bundle's checkpoint",
+    }
+    if not settings.needs_scoring:
+        absent["logprob_recompute"] = (
+            "one optimizer step takes the whole generated batch, so the ratio is 1 by construction, and kl_beta is 0"
+        )
+    return absent

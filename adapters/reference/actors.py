@@ -1,0 +1,152 @@
+"""The roles as actors: each builds its own part from the cell's file and says what it did in a ledger of its own."""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from adapters.reference.engine import Completion
+from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
+from adapters.reference.samples import Sample
+from adapters.reference.settings import Settings
+from harness.probe import Probe
+from harness.task.bundle import Bundle
+from harness.task.verifier import Verdict, Verifier
+
+
+class _Role:
+    """What all roles share: the cell, the ledger of this process, and an orderly end."""
+
+    def __init__(self, cell: dict[str, Any], name: str) -> None:
+        started = time.perf_counter_ns()
+        self._stack = ExitStack()
+        self._settings = Settings.from_cell(cell)
+        self._bundle = Bundle.load(self._settings.bundle)
+        self._probe = Probe(cell, name, enabled=bool(cell["observer"]))
+        self._build()
+        self._probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup")
+
+    def _build(self) -> None:
+        raise NotImplementedError
+
+    def ready(self) -> bool:
+        """Answers once the role is built."""
+        return True
+
+    def close(self) -> None:
+        """Free what the role holds and close its ledger."""
+        self._stack.close()
+        self._probe.close()
+
+
+class RolloutReplica(_Role):
+    """A rollout worker with an engine and a module of its own; see `rollout.RolloutWorker`."""
+
+    def __init__(self, cell: dict[str, Any], number: int) -> None:
+        self._number = number
+        super().__init__(cell, f"rollout-{number}")
+
+    def _build(self) -> None:
+        import torch
+        from transformers import AutoTokenizer
+
+        from adapters.reference.engines import make_engine
+        from adapters.reference.policy import load_policy
+        from adapters.reference.rollout import RolloutWorker
+
+        torch.set_num_threads(self._settings.pools.rollout_threads)
+        prompts = self._bundle.prompts
+        tokenizer = AutoTokenizer.from_pretrained(self._bundle.model_dir, local_files_only=True)
+        model = load_policy(self._bundle.model_dir, self._settings.device)
+        longest = max(len(prompt.token_ids) for prompt in prompts)
+        engine = make_engine(self._settings, model, longest, tokenizer.eos_token_id, shared=False)
+        self._stack.callback(engine.close)
+        self._worker = RolloutWorker(engine, self._settings, self._probe, self._number)
+        self._worker.warm_up(prompts[: self._settings.prompts_per_batch])
+
+    def generate(self, request: Request) -> Answer:
+        """See `RolloutWorker.generate`."""
+        return self._worker.generate(request)
+
+    def stage(self, shipment: Shipment) -> Receipt:
+        """See `RolloutWorker.stage`."""
+        return self._worker.stage(shipment)
+
+    def activate(self, shipment: Shipment) -> Receipt:
+        """See `RolloutWorker.activate`."""
+        return self._worker.activate(shipment)
+
+    def control(self, prompts: Sequence[list[int]], tokens: int) -> list[Completion]:
+        """See `RolloutWorker.control`."""
+        return self._worker.control(prompts, tokens)
+
+
+class VerifierActor(_Role):
+    """A scorer with a verifier process of its own; see `scoring.LocalScorer`."""
+
+    def __init__(self, cell: dict[str, Any], number: int) -> None:
+        super().__init__(cell, f"verifier-{number}")
+
+    def _build(self) -> None:
+        from transformers import AutoTokenizer
+
+        from adapters.reference.scoring import LocalScorer
+
+        verifier = self._stack.enter_context(Verifier.start(self._bundle, self._settings.verifier_timeout_s))
+        tokenizer = AutoTokenizer.from_pretrained(self._bundle.model_dir, local_files_only=True)
+        self._scorer = LocalScorer(verifier, tokenizer, self._probe)
+
+    def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
+        """See `Scorer.score`."""
+        return self._scorer.score(asked)
+
+
+class TrainerRank(_Role):
+    """One rank of the trainer; see `trainer.Trainer` and `weights`."""
+
+    def __init__(self, cell: dict[str, Any], rank: int) -> None:
+        self._rank = rank
+        self._task = cell["task"]
+        super().__init__(cell, f"trainer-{rank}")
+
+    def _build(self) -> None:
+        import torch
+
+        from adapters.reference.policy import check_output_layer, load_policy
+        from adapters.reference.trainer import Trainer
+        from adapters.reference.weights import FileSender
+
+        torch.set_flush_denormal(True)
+        torch.set_num_threads(self._settings.pools.trainer_threads)
+        model = load_policy(self._bundle.model_dir, self._settings.device)
+        check_output_layer(model, self._bundle.prompts[0].token_ids, self._settings.device)
+        self._trainer = Trainer(model, self._settings, pad=0, probe=self._probe)
+        self._sender = FileSender(self._trainer, self._settings, "full")
+
+    def score(self, samples: Sequence[Sample], trace_id: str, step: int) -> Scores:
+        """See `Trainer.score`."""
+        return self._trainer.score(samples, trace_id, step)
+
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
+        """See `Trainer.update`."""
+        return self._trainer.update(minibatch, trace_id, step)
+
+    def ship(self, number: int) -> Shipment:
+        """See `publisher.Sender.ship`."""
+        return self._sender.ship(number)
+
+    def sampled_logprobs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
+        """See `publisher.Sender.sampled_logprobs`."""
+        return self._sender.sampled_logprobs(pairs)
+
+    def facts(self) -> dict[str, Any]:
+        """See `facts.trainer_facts`."""
+        from adapters.reference.facts import trainer_facts
+
+        return trainer_facts(self._settings, self._trainer, self._task)
+
+    def digest(self) -> str:
+        """SHA-256 of the trained parameters."""
+        from harness.probe.readback import parameter_sha256
+
+        return parameter_sha256(self._trainer.model)

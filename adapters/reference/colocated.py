@@ -1,0 +1,74 @@
+"""Builds the colocated layouts: every part in this process, the embedded engine over the trained module itself."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+from adapters.reference.buffer import RolloutBuffer
+from adapters.reference.engines import make_engine
+from adapters.reference.facts import trainer_facts
+from adapters.reference.learner import Learner
+from adapters.reference.loop import Parts
+from adapters.reference.policy import check_output_layer, load_policy
+from adapters.reference.publisher import Publisher
+from adapters.reference.rollout import LocalPool, RolloutWorker
+from adapters.reference.run import Built
+from adapters.reference.scheduler import PromptScheduler
+from adapters.reference.scoring import LocalScorer
+from adapters.reference.settings import Settings
+from adapters.reference.trainer import Trainer
+from adapters.reference.weights import InProcessSender
+from harness.probe import Probe
+from harness.probe.readback import parameter_sha256
+from harness.task.bundle import Bundle
+from harness.task.verifier import Verifier
+
+
+class LocalFacts:
+    """What the trainer of this process can tell."""
+
+    def __init__(self, settings: Settings, trainer: Trainer, task: dict[str, Any]) -> None:
+        self._settings, self._trainer, self._task = settings, trainer, task
+
+    def facts(self) -> dict[str, Any]:
+        """See `facts.trainer_facts`."""
+        return trainer_facts(self._settings, self._trainer, self._task)
+
+    def digest(self) -> str:
+        """SHA-256 of the trained parameters."""
+        return parameter_sha256(self._trainer.model)
+
+
+def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built:
+    """The loop's parts, engine and verifier running and warm."""
+    # Gradients of rare tokens are so small that their squares are denormal floats, on which a CPU is many times slower:
+    # AdamW took 17 times as long. Threads take this over from the one that starts them, so it comes first.
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(settings.threads)
+    bundle = Bundle.load(settings.bundle)
+    prompts = [prompt.token_ids for prompt in bundle.prompts]
+    scheduler = PromptScheduler(bundle.prompts, settings)
+    verifier = stack.enter_context(Verifier.start(bundle, settings.verifier_timeout_s))
+    tokenizer = AutoTokenizer.from_pretrained(bundle.model_dir, local_files_only=True)
+    model = load_policy(bundle.model_dir, settings.device)
+    check_output_layer(model, prompts[0], settings.device)
+    trainer = Trainer(model, settings, pad=0, probe=probe)
+    engine = make_engine(settings, model, max(map(len, prompts)), tokenizer.eos_token_id, shared=True)
+    stack.callback(engine.close)
+    worker = RolloutWorker(engine, settings, probe)
+    worker.warm_up(scheduler.batch(0))
+    pool = LocalPool(worker)
+    buffer = RolloutBuffer(settings, bundle, probe)
+    sender = InProcessSender(trainer, settings, engine.publication_kind)
+    publisher = Publisher(sender, pool, prompts, settings, probe)
+    parts = Parts(
+        scheduler=scheduler,
+        collectors=pool,
+        scorer=LocalScorer(verifier, tokenizer, probe),
+        buffer=buffer,
+        learner=Learner(settings, trainer, buffer, publisher, probe),
+        publisher=publisher,
+    )
+    return Built(parts, LocalFacts(settings, trainer, probe.cell["task"]), engine.name, devices=1)

@@ -1,0 +1,102 @@
+"""Trains on what waits in the buffer, and writes every optimizer step with the records that it consumed."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from adapters.reference.buffer import RolloutBuffer
+from adapters.reference.messages import Scores, Update
+from adapters.reference.publisher import Publisher
+from adapters.reference.samples import Sample
+from adapters.reference.settings import Settings
+from harness.probe import Probe
+
+
+class TrainerRole(Protocol):
+    """The trainer as the loop sees it: the module in this process, or ranks elsewhere."""
+
+    version: int
+    needs_scoring: bool
+
+    def score(self, samples: Sequence[Sample], trace_id: str, step: int) -> Scores:
+        """Log-probs that the objective needs before a batch's first step."""
+        ...
+
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
+        """One optimizer step."""
+        ...
+
+
+class Learner:
+    """Takes a batch through its optimizer steps. `step` counts them, `loss` is that of the last one applied."""
+
+    def __init__(
+        self, settings: Settings, trainer: TrainerRole, buffer: RolloutBuffer, publisher: Publisher, probe: Probe
+    ) -> None:
+        self._settings, self._trainer, self._buffer = settings, trainer, buffer
+        self._publisher, self._probe = publisher, probe
+        self.step = 0
+        self.loss: float | None = None
+
+    def learn(self, batch: int, trace_id: str) -> None:
+        """All optimizer steps over the batch that waits in the buffer, as far as the run's last step."""
+        waiting = self._buffer.waiting
+        if self._trainer.needs_scoring and waiting:
+            scores = self._trainer.score(waiting, trace_id, self.step)
+            for index, sample in enumerate(waiting):
+                sample.old = scores.old[index] if scores.old else None
+                sample.reference = scores.reference[index] if scores.reference else None
+        for epoch in range(self._settings.inner_epochs):
+            for number, minibatch in enumerate(self._buffer.minibatches(batch, epoch)):
+                if self.step < self._settings.steps:
+                    name = f"batch-{batch}-mb-{number}" + (f"-e{epoch}" if epoch else "")
+                    self._update(minibatch, name, trace_id, epoch)
+        self._buffer.settle()
+
+    def _update(self, minibatch: Sequence[Sample], name: str, trace_id: str, epoch: int) -> None:
+        update = self._trainer.update(minibatch, trace_id, self.step)
+        self._write_trained(minibatch, update, name, epoch)
+        self._write_update(minibatch, update, name)
+        self._buffer.consumed(minibatch)
+        self.loss = update.loss if update.applied else self.loss
+        self.step += 1
+        self._probe.progress(self.step, self._settings.steps, f"optimizer step {self.step}")
+
+    def _write_trained(self, minibatch: Sequence[Sample], update: Update, name: str, epoch: int) -> None:
+        rows = [
+            {
+                "sample_id": sample.sample_id,
+                "batch_id": name,
+                "step": self.step,
+                "epoch": epoch,
+                "policy_version": update.version_before,
+                "published_version": self._publisher.published,
+                "trainer_logprobs": logprobs,
+                "old_logprobs": sample.old,
+                "advantage": sample.advantage,
+                "policy_tokens": len(sample.completion.tokens),
+                "t_step_start": update.t_start,
+            }
+            for sample, logprobs in zip(minibatch, update.logprobs, strict=True)
+        ]
+        self._probe.trained(rows)
+
+    def _write_update(self, minibatch: Sequence[Sample], update: Update, name: str) -> None:
+        objective = self._settings.objective
+        self._probe.update(
+            step=self.step,
+            batch_id=name,
+            policy_version_before=update.version_before,
+            policy_version_after=update.version_after,
+            t_start=update.t_start,
+            t_end=update.t_end,
+            applied=update.applied,
+            loss=update.loss,
+            grad_norm=update.grad_norm,
+            learning_rate=update.learning_rate,
+            records=len(minibatch),
+            groups=len({sample.group_id for sample in minibatch}),
+            policy_tokens=sum(len(sample.completion.tokens) for sample in minibatch),
+            padded_tokens=update.padded_tokens,
+            clip_low=objective.clip_low,
+            clip_high=objective.clip_high,
+        )
