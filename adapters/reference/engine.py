@@ -8,25 +8,40 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Completion:
-    """One sampled completion.
+    """One completion, of one turn or of several with the environment's observations between them.
 
     Attributes:
-        tokens: sampled token ids, a sampled end-of-sequence token included.
+        tokens: token ids, a sampled end-of-sequence token included.
         logprobs: of each token under the distribution it was really drawn from (after temperature, top-k, top-p and
-            min-p, renormalised), at most 0.
+            min-p, renormalised), at most 0; None for a token that the policy did not sample.
         stop_reason: `eos` or `length`.
         stop_source: `reported` where the engine says it, `derived` where it is read off the tokens.
         t_queued, t_start, t_first, t_end: submitted, first scheduled, first token, last token (perf_counter_ns).
+        mask: 1 for a token that the policy sampled, 0 for one of an observation; None where all were sampled.
+        versions: the policy version that sampled each token, an observation's that of the turn before it; None where
+            one version sampled them all.
     """
 
     tokens: list[int]
-    logprobs: list[float]
+    logprobs: list[float | None]
     stop_reason: str
     stop_source: str
     t_queued: int
     t_start: int
     t_first: int
     t_end: int
+    mask: list[int] | None = None
+    versions: list[int] | None = None
+
+    @property
+    def policy_mask(self) -> list[int]:
+        """One value a token: 1 where the policy sampled it, else 0."""
+        return [1] * len(self.tokens) if self.mask is None else self.mask
+
+    @property
+    def policy_tokens(self) -> int:
+        """How many tokens the policy sampled."""
+        return len(self.tokens) if self.mask is None else sum(self.mask)
 
 
 @dataclass(frozen=True)

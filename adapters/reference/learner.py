@@ -73,7 +73,7 @@ class Learner:
                 "trainer_logprobs": logprobs,
                 "old_logprobs": sample.old,
                 "advantage": sample.advantage,
-                "policy_tokens": len(sample.completion.tokens),
+                "policy_tokens": sample.completion.policy_tokens,
                 "t_step_start": update.t_start,
             }
             for sample, logprobs in zip(minibatch, update.logprobs, strict=True)
@@ -95,7 +95,7 @@ class Learner:
             learning_rate=update.learning_rate,
             records=len(minibatch),
             groups=len({sample.group_id for sample in minibatch}),
-            policy_tokens=sum(len(sample.completion.tokens) for sample in minibatch),
+            policy_tokens=sum(sample.completion.policy_tokens for sample in minibatch),
             padded_tokens=update.padded_tokens,
             clip_low=objective.clip_low,
             clip_high=objective.clip_high,

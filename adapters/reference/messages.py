@@ -71,10 +71,10 @@ class Update:
 @dataclass(frozen=True)
 class Scores:
     """From the trainer, before a batch's first step: [S][T] log-probs of the old and the reference policy, each None
-    where the objective needs none."""
+    where the objective needs none; within a row None where the policy did not sample."""
 
-    old: list[list[float]] | None
-    reference: list[list[float]] | None
+    old: list[list[float | None]] | None
+    reference: list[list[float | None]] | None
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class Publisher:
         for answers in self._receivers.control(self._control, tokens):
             pairs = [(prompt, answer.tokens) for prompt, answer in zip(self._control, answers, strict=True)]
             ours = [value for row in self._sender.sampled_logprobs(pairs) for value in row]
-            theirs = [value for answer in answers for value in answer.logprobs]
+            theirs = [value for answer in answers for value in answer.logprobs if value is not None]
             gaps += [abs(one - other) for one, other in zip(ours, theirs, strict=True)]
         return max(gaps, key=lambda gap: (gap != gap, gap))
 

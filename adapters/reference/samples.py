@@ -19,9 +19,9 @@ class Sample:
     """One completion of one prompt; what is None has not been reached yet (`old`, `reference`: is not needed).
 
     Attributes:
-        policy_version: optimizer steps applied to the weights that sampled it.
+        policy_version: optimizer steps applied to the weights that sampled it, the oldest where several did.
         published_version: the publication that brought those weights to the engine.
-        old, reference: [T] log-probs of the old and of the reference policy.
+        old, reference: [T] log-probs of the old and of the reference policy, None where the policy did not sample.
     """
 
     sample_id: str
@@ -36,8 +36,8 @@ class Sample:
     verdict: Verdict | None = None
     advantage: float | None = None
     group_complete: bool = True
-    old: list[float] | None = None
-    reference: list[float] | None = None
+    old: list[float | None] | None = None
+    reference: list[float | None] | None = None
 
     @property
     def reward(self) -> float | None:
@@ -97,7 +97,6 @@ def assign_advantages(samples: Sequence[Sample], objective: Objective) -> None:
 def rollout_row(sample: Sample, bundle: Bundle, run_id: str, decoding: dict[str, Any]) -> dict[str, Any]:
     """The sample as a row of the `rollouts` table."""
     completion, verdict = sample.completion, sample.verdict
-    response = len(completion.tokens)
     return {
         "run_id": run_id,
         "prompt_id": sample.prompt.prompt_id,
@@ -105,11 +104,11 @@ def rollout_row(sample: Sample, bundle: Bundle, run_id: str, decoding: dict[str,
         "sample_id": sample.sample_id,
         "trace_id": sample.trace_id,
         "policy_version": sample.policy_version,
-        "token_policy_versions": None,
+        "token_policy_versions": completion.versions,
         "published_version": sample.published_version,
         "prompt_tokens": sample.prompt.token_ids,
         "response_tokens": completion.tokens,
-        "policy_mask": [0] * len(sample.prompt.token_ids) + [1] * response,
+        "policy_mask": [0] * len(sample.prompt.token_ids) + completion.policy_mask,
         "behavior_logprobs": completion.logprobs,
         "behavior_logprob_kind": "sampled_distribution",
         "decoding": decoding,
@@ -135,11 +134,10 @@ def rollout_row(sample: Sample, bundle: Bundle, run_id: str, decoding: dict[str,
 
 def fate_row(sample: Sample, fate: str, reason: str | None) -> dict[str, Any]:
     """What became of the sample, as a row of the `fates` table."""
-    tokens = len(sample.completion.tokens)
     return {
         "sample_id": sample.sample_id,
         "fate": fate,
         "reason": reason,
-        "policy_tokens": tokens,
+        "policy_tokens": sample.completion.policy_tokens,
         "t": time.perf_counter_ns(),
     }
