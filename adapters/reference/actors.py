@@ -42,9 +42,9 @@ class _Role:
 class RolloutReplica(_Role):
     """A rollout worker with an engine and a module of its own; see `rollout.RolloutWorker`."""
 
-    def __init__(self, cell: dict[str, Any], number: int) -> None:
+    def __init__(self, cell: dict[str, Any], number: int, life: int) -> None:
         self._number = number
-        super().__init__(cell, f"rollout-{number}")
+        super().__init__(cell, _process("rollout", number, life))
 
     def _build(self) -> None:
         import torch
@@ -84,17 +84,15 @@ class RolloutReplica(_Role):
 class VerifierActor(_Role):
     """A scorer with a verifier process of its own; see `scoring.LocalScorer`."""
 
-    def __init__(self, cell: dict[str, Any], number: int) -> None:
-        super().__init__(cell, f"verifier-{number}")
+    def __init__(self, cell: dict[str, Any], number: int, life: int) -> None:
+        super().__init__(cell, _process("verifier", number, life))
 
     def _build(self) -> None:
-        from transformers import AutoTokenizer
-
         from adapters.reference.scoring import LocalScorer
+        from adapters.reference.tokens import load_decoder
 
         verifier = self._stack.enter_context(Verifier.start(self._bundle, self._settings.verifier_timeout_s))
-        tokenizer = AutoTokenizer.from_pretrained(self._bundle.model_dir, local_files_only=True)
-        self._scorer = LocalScorer(verifier, tokenizer, self._probe)
+        self._scorer = LocalScorer(verifier, load_decoder(self._bundle.model_dir), self._probe)
 
     def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
         """See `Scorer.score`."""
@@ -104,10 +102,10 @@ class VerifierActor(_Role):
 class TrainerRank(_Role):
     """One rank of the trainer; see `trainer.Trainer` and `weights`."""
 
-    def __init__(self, cell: dict[str, Any], rank: int) -> None:
+    def __init__(self, cell: dict[str, Any], rank: int, life: int) -> None:
         self._rank = rank
         self._task = cell["task"]
-        super().__init__(cell, f"trainer-{rank}")
+        super().__init__(cell, _process("trainer", rank, life))
 
     def _build(self) -> None:
         import torch
@@ -150,3 +148,8 @@ class TrainerRank(_Role):
         from harness.probe.readback import parameter_sha256
 
         return parameter_sha256(self._trainer.model)
+
+
+def _process(role: str, number: int, life: int) -> str:
+    """The name that a role's ledger bears; a replacement has a ledger of its own."""
+    return f"{role}-{number}" + (f".{life}" if life else "")

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.reference.settings import Settings
@@ -24,25 +25,32 @@ class ActorLost(SystemFailure):
 
 
 class Actor:
-    """A handle to one actor; its calls return futures, which `Cluster.results` turns into answers."""
+    """A handle to one actor; its calls return at once."""
 
     def __init__(self, name: str, handle: Any) -> None:
-        self.name, self._handle = name, handle
+        self.name, self.handle = name, handle
 
-    def call(self, method: str, *arguments: Any) -> Any:
-        """Start a call; the future comes back at once."""
-        return getattr(self._handle, method).remote(*arguments)
+    def call(self, method: str, *arguments: Any) -> "Call":
+        """Start a call."""
+        return Call(self, getattr(self.handle, method).remote(*arguments))
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call under way."""
+
+    actor: Actor
+    future: Any = field(repr=False)
 
 
 class Cluster:
-    """Starts Ray, or joins it, and makes actors in it."""
+    """Starts Ray, or joins it, and makes actors in it. Its methods may be called from any thread."""
 
     def __init__(self, settings: Settings) -> None:
         import ray
 
         self._ray = ray
-        self._names: dict[Any, str] = {}
-        self._folder = None
+        self._folder: str | None = None
         common: dict[str, Any] = {"include_dashboard": False, "log_to_driver": True, "configure_logging": False}
         if settings.pools.ray_address:
             ray.init(address=settings.pools.ray_address, **common)
@@ -51,31 +59,46 @@ class Cluster:
         self._folder = tempfile.mkdtemp(prefix=TEMPORARY_PREFIX)
         ray.init(num_cpus=MAX_ACTORS, object_store_memory=OBJECT_STORE_BYTES, _temp_dir=self._folder, **common)
 
-    def actor(self, kind: type, name: str, *arguments: Any) -> Actor:
-        """Start an actor of that class; its `__init__` runs in its own process and is not waited for."""
-        handle = self._ray.remote(kind).options(num_cpus=1, max_concurrency=1).remote(*arguments)
+    def actor(self, kind: type, name: str, *arguments: Any, concurrency: int = 1) -> Actor:
+        """Start an actor of that class; its `__init__` runs in its own process and is not waited for. `concurrency`
+        is how many of its calls may run at once, each in a thread of its own."""
+        handle = self._ray.remote(kind).options(num_cpus=1, max_concurrency=concurrency).remote(*arguments)
         return Actor(name, handle)
 
-    def results(self, calls: Sequence[tuple[Actor, Any]]) -> list[Any]:
-        """The answers to calls, in order; waits for all of them.
+    def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
+        """The calls that have ended, well or not, waiting `seconds` at most for the first."""
+        if not calls:
+            return []
+        done, _ = self._ray.wait([call.future for call in calls], num_returns=1, timeout=seconds)
+        ended, _ = self._ray.wait([call.future for call in calls], num_returns=len(calls), timeout=0)
+        ready = {*done, *ended}
+        return [call for call in calls if call.future in ready]
+
+    def result(self, call: Call) -> Any:
+        """The answer to a call; waits for it.
 
         Raises:
-            ActorLost: an actor's process died.
-            SystemFailure: an actor raised; with its message.
+            ActorLost: the actor's process died.
+            SystemFailure: the actor raised; with its message.
         """
-        return [self._result(actor, future) for actor, future in calls]
+        try:
+            return self._ray.get(call.future)
+        except self._ray.exceptions.RayActorError as error:
+            raise ActorLost(call.actor.name, str(error).strip().splitlines()[0]) from error
+        except self._ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            raise SystemFailure(f"{call.actor.name}: {type(cause).__name__}: {cause}") from error
+
+    def results(self, calls: Sequence[Call]) -> list[Any]:
+        """The answers to calls, in order; see `result`."""
+        return [self.result(call) for call in calls]
+
+    def end(self, actor: Actor) -> None:
+        """End an actor's process at once."""
+        self._ray.kill(actor.handle, no_restart=True)
 
     def close(self) -> None:
         """End every actor, and Ray if this cell started it."""
         self._ray.shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _result(self, actor: Actor, future: Any) -> Any:
-        try:
-            return self._ray.get(future)
-        except self._ray.exceptions.RayActorError as error:
-            raise ActorLost(actor.name, str(error).splitlines()[0]) from error
-        except self._ray.exceptions.RayTaskError as error:
-            cause = error.cause
-            raise SystemFailure(f"{actor.name}: {type(cause).__name__}: {cause}") from error

@@ -8,12 +8,15 @@ from adapters.reference.cluster import Actor, Cluster
 from adapters.reference.learner import Learner
 from adapters.reference.loop import Parts
 from adapters.reference.publisher import Publisher
-from adapters.reference.remote import RemotePool, RemoteScorer, RemoteTrainer
+from adapters.reference.remote import ActorPool, RemotePool, RemoteScorer, RemoteTrainer, Starter
 from adapters.reference.run import Built
 from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.settings import Settings
 from harness.probe import Probe
 from harness.task.bundle import Bundle
+
+REPLICA_CALLS = 2
+"""Calls that a replica runs at once: it takes the next weights in while it answers with the present ones."""
 
 
 def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> Built:
@@ -23,26 +26,33 @@ def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> B
     scheduler = PromptScheduler(bundle.prompts, settings)
     cluster = Cluster(settings)
     stack.callback(cluster.close)
-    replicas = _start(cluster, stack, RolloutReplica, "rollout", settings.pools.replicas, probe)
-    verifiers = _start(cluster, stack, VerifierActor, "verifier", settings.pools.verifiers, probe)
-    ranks = _start(cluster, stack, TrainerRank, "trainer", settings.pools.trainer_ranks, probe)
-    trainer = RemoteTrainer(cluster, ranks, settings)
-    pool = RemotePool(cluster, replicas)
-    cluster.results([(actor, actor.call("ready")) for actor in (*replicas, *verifiers, *ranks)])
+    asked = settings.pools
+    pools = [
+        ActorPool(cluster, _starter(cluster, RolloutReplica, "rollout", probe, REPLICA_CALLS), asked.replicas),
+        ActorPool(cluster, _starter(cluster, VerifierActor, "verifier", probe, 1), asked.verifiers),
+        ActorPool(cluster, _starter(cluster, TrainerRank, "trainer", probe, 1), asked.trainer_ranks),
+    ]
+    for pool in pools:
+        stack.callback(pool.close)
+    for pool in pools:
+        pool.ready()
+    replicas, verifiers, ranks = pools
+    collectors, trainer = RemotePool(replicas, probe), RemoteTrainer(ranks, settings)
     buffer = RolloutBuffer(settings, bundle, probe)
-    publisher = Publisher(trainer, pool, prompts, settings, probe)
+    publisher = Publisher(trainer, collectors, prompts, settings, probe)
     parts = Parts(
         scheduler=scheduler,
-        collectors=pool,
-        scorer=RemoteScorer(cluster, verifiers),
+        collectors=collectors,
+        scorer=RemoteScorer(verifiers, probe),
         buffer=buffer,
         learner=Learner(settings, trainer, buffer, publisher, probe),
         publisher=publisher,
     )
-    return Built(parts, trainer, settings.engine, devices=len(replicas) + len(ranks))
+    return Built(parts, trainer, settings.engine, devices=asked.replicas + asked.trainer_ranks)
 
 
-def _start(cluster: Cluster, stack: ExitStack, kind: type, name: str, count: int, probe: Probe) -> list[Actor]:
-    actors = [cluster.actor(kind, f"{name}-{number}", probe.cell, number) for number in range(count)]
-    stack.callback(lambda: cluster.results([(actor, actor.call("close")) for actor in actors]))
-    return actors
+def _starter(cluster: Cluster, kind: type, name: str, probe: Probe, concurrency: int) -> Starter:
+    def start(number: int, life: int) -> Actor:
+        return cluster.actor(kind, f"{name}-{number}", probe.cell, number, life, concurrency=concurrency)
+
+    return start

@@ -21,8 +21,9 @@ from harness.probe.probe import Span
 class Collectors(Protocol):
     """What answers requests: a rollout worker in this process, or a pool of replicas."""
 
-    def generate(self, request: Request) -> Answer:
-        """Answer a request, whole. Raises SystemFailure if a part of it was lost."""
+    def generate(self, request: Request) -> list[tuple[Request, Answer]]:
+        """Answer a request, whole, in one part or several, each with the request that it answers. Raises SystemFailure
+        if a part of it was lost for good."""
         ...
 
 
@@ -57,7 +58,7 @@ class Loop:
         """Run to the last step."""
         start = time.perf_counter_ns()
         for batch in range(self._settings.batches):
-            trace_id = f"gen-{batch}"
+            trace_id = self._settings.trace_id(batch)
             self._collect(batch, trace_id)
             self._parts.learner.learn(batch, trace_id)
             with self._span("weight_sync", trace_id):
@@ -66,13 +67,14 @@ class Loop:
 
     def _collect(self, batch: int, trace_id: str) -> None:
         parts, settings = self._parts, self._settings
+        stop = settings.decoding.stop_at_eos
         with self._span("prompt_prep", trace_id) as span:
             prompts = parts.scheduler.batch(batch)
             span.records, span.input_tokens = len(prompts), sum(len(prompt.token_ids) for prompt in prompts)
             seed, step = seed_of(settings.seed, batch, 0), parts.learner.step
             request = Request(trace_id, prompts, settings.group_size, settings.decoding.max_tokens, seed, step)
-        answer = parts.collectors.generate(request)
-        samples = samples_of(answer, prompts, batch, trace_id, settings.decoding.stop_at_eos)
+        answers = parts.collectors.generate(request)
+        samples = [sample for part, answer in answers for sample in samples_of(answer, part, batch, stop)]
         judge(samples, parts.scorer, step, self._probe)
         with self._span("batch_assembly", trace_id) as span:
             assign_advantages(samples, settings.objective)

@@ -1,51 +1,133 @@
-"""The actors behind the loop's protocols: the loop calls them as it calls the parts of its own process."""
+"""The actors behind the loop's protocols: the loop calls them as it calls the parts of its own process.
 
-from collections.abc import Sequence
+A rollout replica or a verifier that dies is replaced and its work asked for again, because nothing but work in flight
+is lost with it. A trainer rank that dies takes the optimizer's state along: the attempt ends, and a checkpoint is where
+the next one starts.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from adapters.reference.buffer import split_evenly
-from adapters.reference.cluster import Actor, Cluster
+from adapters.reference.cluster import Actor, ActorLost, Call, Cluster
 from adapters.reference.engine import Completion
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
+from harness.errors import SystemFailure
+from harness.probe import Probe
 from harness.task.verifier import Verdict
+
+MOST_RETRIES = 3
+Starter = Callable[[int, int], Actor]
+"""Starts the actor of a number; the second argument counts its lives, the first being 0."""
+
+
+class ActorPool:
+    """Actors of one kind by number, each replaced where it dies."""
+
+    def __init__(self, cluster: Cluster, starter: Starter, count: int) -> None:
+        self.cluster, self._starter = cluster, starter
+        self.actors = [starter(number, 0) for number in range(count)]
+        self.lives = [0] * count
+
+    def ready(self) -> None:
+        """Wait until every actor is built."""
+        self.cluster.results([actor.call("ready") for actor in self.actors])
+
+    def ask_all(self, method: str, *arguments: Any) -> list[Any]:
+        """One answer an actor."""
+        return self.cluster.results([actor.call(method, *arguments) for actor in self.actors])
+
+    def replace(self, number: int) -> Actor:
+        """Start another actor in the place of one that died, and wait until it is built.
+
+        Raises:
+            SystemFailure: it died too often.
+        """
+        if self.lives[number] == MOST_RETRIES:
+            raise SystemFailure(f"{self.actors[number].name} died {MOST_RETRIES + 1} times")
+        self.lives[number] += 1
+        self.actors[number] = self._starter(number, self.lives[number])
+        self.cluster.result(self.actors[number].call("ready"))
+        return self.actors[number]
+
+    def close(self) -> None:
+        """Let every actor end its ledger; one that is dead has lost what it had not flushed."""
+        for call in [actor.call("close") for actor in self.actors]:
+            try:
+                self.cluster.result(call)
+            except ActorLost:
+                continue
 
 
 class RemotePool:
     """The rollout replicas. A request is cut between them in the order of its prompts, each part with its own seed."""
 
-    def __init__(self, cluster: Cluster, replicas: Sequence[Actor]) -> None:
-        self._cluster, self._actors = cluster, list(replicas)
+    def __init__(self, pool: ActorPool, probe: Probe) -> None:
+        self._pool, self._probe = pool, probe
+        self._served: Shipment | None = None
 
     @property
     def replicas(self) -> int:
         """How many there are."""
-        return len(self._actors)
+        return len(self._pool.actors)
 
-    def generate(self, request: Request) -> Answer:
+    def generate(self, request: Request) -> list[tuple[Request, Answer]]:
         """See `loop.Collectors.generate`."""
-        parts = [part for part in parts_of(request, self.replicas) if part.prompts]
-        calls = [(actor, actor.call("generate", part)) for actor, part in zip(self._actors, parts, strict=False)]
-        answers: list[Answer] = self._cluster.results(calls)
-        groups = [group for answer in answers for group in answer.groups]
-        return Answer(groups, answers[0].policy_version, answers[0].published_version)
+        parts = [(number, part) for number, part in enumerate(parts_of(request, self.replicas)) if part.prompts]
+        calls = [self.start(number, part) for number, part in parts]
+        return [self.finish(number, part, call) for (number, part), call in zip(parts, calls, strict=True)]
+
+    def start(self, number: int, part: Request) -> Call:
+        """Ask one replica; the answer is `finish`'s."""
+        return self._pool.actors[number].call("generate", part)
+
+    def finish(self, number: int, part: Request, call: Call) -> tuple[Request, Answer]:
+        """The answer of a call of `start`, and the request that it answers: where the replica died, another is started
+        and asked again, under a trace of its own."""
+        for again in range(1, MOST_RETRIES + 2):
+            try:
+                answer: Answer = self._pool.cluster.result(call)
+                return part, answer
+            except ActorLost as lost:
+                self._lose(part, lost)
+                self._revive(number)
+                part = replace(part, trace_id=f"{part.trace_id.split('.r')[0]}.r{number}.{again}")
+                call = self.start(number, part)
+        raise SystemFailure(f"{part.trace_id} was lost {MOST_RETRIES + 1} times")
 
     def stage(self, shipment: Shipment) -> list[Receipt]:
         """See `publisher.Receivers.stage`."""
-        return self._ask("stage", shipment)
+        return self._pool.ask_all("stage", shipment)
 
     def activate(self, shipment: Shipment) -> list[Receipt]:
         """See `publisher.Receivers.activate`."""
-        return self._ask("activate", shipment)
+        receipts = self._pool.ask_all("activate", shipment)
+        if all(receipt.ok for receipt in receipts):
+            self._served = shipment
+        return receipts
 
     def control(self, prompts: Sequence[list[int]], tokens: int) -> list[list[Completion]]:
         """See `publisher.Receivers.control`."""
-        return self._ask("control", prompts, tokens)
+        return self._pool.ask_all("control", prompts, tokens)
 
-    def _ask(self, method: str, *arguments: Any) -> list[Any]:
-        return self._cluster.results([(actor, actor.call(method, *arguments)) for actor in self._actors])
+    def _lose(self, part: Request, lost: ActorLost) -> None:
+        self._probe.fault("worker_lost", "system", lost.name, str(lost))
+        records = len(part.prompts) * part.group_size
+        detail = f"{lost.name} died with {records} rollouts under way; they are asked for again"
+        self._probe.fault("rollouts_lost", "system", part.trace_id, detail)
+
+    def _revive(self, number: int) -> None:
+        """A replacement serves what the others serve: the trainer may be further by now."""
+        actor = self._pool.replace(number)
+        if self._served is None:
+            return
+        for phase in ("stage", "activate"):
+            receipt: Receipt = self._pool.cluster.result(actor.call(phase, self._served))
+            if not receipt.ok:
+                raise SystemFailure(f"{actor.name} could not take publication over: {receipt.detail}")
 
 
 def parts_of(request: Request, parts: int) -> list[Request]:
@@ -55,24 +137,36 @@ def parts_of(request: Request, parts: int) -> list[Request]:
 
 
 class RemoteScorer:
-    """The verifiers; the items of a batch are cut between them."""
+    """The verifiers; the items of a batch are cut between them. A verifier that dies has said nothing yet: the whole
+    part is scored again by its replacement."""
 
-    def __init__(self, cluster: Cluster, verifiers: Sequence[Actor]) -> None:
-        self._cluster, self._actors = cluster, list(verifiers)
+    def __init__(self, pool: ActorPool, probe: Probe) -> None:
+        self._pool, self._probe = pool, probe
 
     def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
         """See `Scorer.score`."""
-        cut = [items for items in split_evenly(asked.items, len(self._actors)) if items]
-        parts = [Scoring(items, asked.trace_id, asked.policy_version, asked.step) for items in cut]
-        calls = [(actor, actor.call("score", part)) for actor, part in zip(self._actors, parts, strict=False)]
-        return [verdict for verdicts in self._cluster.results(calls) for verdict in verdicts]
+        cut = [items for items in split_evenly(asked.items, len(self._pool.actors)) if items]
+        parts = [replace(asked, items=items) for items in cut]
+        calls = [actor.call("score", part) for actor, part in zip(self._pool.actors, parts, strict=False)]
+        found = [self._finish(number, *each) for number, each in enumerate(zip(parts, calls, strict=True))]
+        return [verdict for verdicts in found for verdict in verdicts]
+
+    def _finish(self, number: int, part: Scoring, call: Call) -> list[tuple[str, Verdict]]:
+        for _ in range(MOST_RETRIES + 1):
+            try:
+                verdicts: list[tuple[str, Verdict]] = self._pool.cluster.result(call)
+                return verdicts
+            except ActorLost as lost:
+                self._probe.fault("verifier_lost", "system", lost.name, f"{lost}; its part is scored again")
+                call = self._pool.replace(number).call("score", part)
+        raise SystemFailure(f"the verifiers of {part.trace_id} died {MOST_RETRIES + 1} times")
 
 
 class RemoteTrainer:
     """The trainer's ranks; the first one answers for all."""
 
-    def __init__(self, cluster: Cluster, ranks: Sequence[Actor], settings: Settings) -> None:
-        self._cluster, self._ranks = cluster, list(ranks)
+    def __init__(self, pool: ActorPool, settings: Settings) -> None:
+        self._pool = pool
         self.version = 0
         self.needs_scoring = settings.needs_scoring
 
@@ -107,4 +201,4 @@ class RemoteTrainer:
         return str(self._ask("digest"))
 
     def _ask(self, method: str, *arguments: Any) -> Any:
-        return self._cluster.results([(rank, rank.call(method, *arguments)) for rank in self._ranks])[0]
+        return self._pool.ask_all(method, *arguments)[0]

@@ -80,9 +80,9 @@ class LocalPool:
     def __init__(self, worker: RolloutWorker) -> None:
         self._worker = worker
 
-    def generate(self, request: Request) -> Answer:
-        """See `RolloutWorker.generate`."""
-        return self._worker.generate(request)
+    def generate(self, request: Request) -> list[tuple[Request, Answer]]:
+        """See `loop.Collectors.generate`: one part."""
+        return [(request, self._worker.generate(request))]
 
     def stage(self, shipment: Shipment) -> list[Receipt]:
         """See `RolloutWorker.stage`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.reference.advantages import group_advantages
 from adapters.reference.engine import Completion
-from adapters.reference.messages import Answer
+from adapters.reference.messages import Answer, Request
 from adapters.reference.settings import Objective
 from harness.task.bundle import Bundle, Prompt
 from harness.task.verifier import Verdict
@@ -60,20 +60,20 @@ class Sample:
         return "truncated" if mask_truncated and self.truncated else None
 
 
-def samples_of(answer: Answer, prompts: Sequence[Prompt], batch: int, trace_id: str, stop_at_eos: bool) -> list[Sample]:
+def samples_of(answer: Answer, request: Request, batch: int, stop_at_eos: bool) -> list[Sample]:
     """The samples of an answered request, groups one after another."""
     return [
         Sample(
             sample_id=f"{prompt.prompt_id}.b{batch}.g{index}",
             group_id=f"{prompt.prompt_id}.b{batch}",
-            trace_id=trace_id,
+            trace_id=request.trace_id,
             prompt=prompt,
             completion=completion,
             policy_version=answer.policy_version,
             published_version=answer.published_version,
             truncated=stop_at_eos and completion.stop_reason == "length",
         )
-        for prompt, group in zip(prompts, answer.groups, strict=True)
+        for prompt, group in zip(request.prompts, answer.groups, strict=True)
         for index, completion in enumerate(group)
     ]
 

@@ -208,6 +208,10 @@ class Settings:
             **{name: task[name] for name in _COUNTS},
         )
 
+    def trace_id(self, batch: int) -> str:
+        """What ties a generated batch's spans and records together; an attempt's own, as it may generate it anew."""
+        return f"gen-{batch}" + (f"~{self.attempt}" if self.attempt else "")
+
     @property
     def batch_size(self) -> int:
         """Completions of one generated batch."""
