@@ -2,6 +2,7 @@
 colocated, an actor of its own where disaggregated."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from adapters.reference.engine import Completion, Engine, Generation
 from adapters.reference.messages import Answer, Receipt, Request, Shipment
 from adapters.reference.settings import Settings
+from adapters.reference.turns import conduct
 from adapters.reference.weights import received
 from harness.probe import Probe
 from harness.task.bundle import Prompt
@@ -24,12 +26,9 @@ class RolloutWorker:
         self.policy_version = self.published_version = -1
 
     def generate(self, request: Request) -> Answer:
-        """Answer a request. Raises SystemFailure if the engine lost a part of it."""
+        """Answer a request, turn by turn. Raises SystemFailure if the engine lost a part of it."""
         torch.manual_seed(request.seed)
-        ids = [prompt.token_ids for prompt in request.prompts]
-        generation = self.engine.generate(ids, request.group_size, request.max_tokens)
-        self._write_phases(generation, request)
-        return Answer(generation.groups, self.policy_version, self.published_version)
+        return conduct(request, partial(self._serve, request))
 
     def stage(self, shipment: Shipment) -> Receipt:
         """Take a shipment's tensors in and check them; what is served does not change."""
@@ -54,6 +53,11 @@ class RolloutWorker:
         """One discarded generation of a batch's size: an engine's first call compiles and allocates."""
         ids = [prompt.token_ids for prompt in prompts]
         self.engine.generate(ids, self._settings.group_size, self._settings.decoding.max_tokens)
+
+    def _serve(self, request: Request, prompts: Sequence[Sequence[int]], n: int) -> Answer:
+        generation = self.engine.generate(prompts, n, request.max_tokens)
+        self._write_phases(generation, request)
+        return Answer(generation.groups, self.policy_version, self.published_version)
 
     def _write_phases(self, generation: Generation, request: Request) -> None:
         for phase in generation.phases:

@@ -25,6 +25,12 @@ class Prompt(Problem):
     text: str
     token_ids: list[int]
 
+    @property
+    def observation_ids(self) -> list[list[int]]:
+        """Token ids of what the environment says after each turn but the last; empty where there is one turn."""
+        ids: list[list[int]] = self.meta.get("observation_ids", [])
+        return ids
+
 
 def files_hash(files: dict[str, str]) -> str:
     """One hash over the files' own: SHA-256 of `path:sha256` lines in the order of the paths."""
