@@ -13,10 +13,10 @@ from harness.errors import SystemFailure, UserError
 from tests.adapters.reference.cells import settings
 
 
-def faults(folder: Path, role: str, attempt: int = 0, **fault: Any) -> Faults:
+def faults(folder: Path, me: str, /, attempt: int = 0, **fault: Any) -> Faults:
     planned = {"point": "rollout.generate", "role": "rollout", "at": 2, "action": "raise"} | fault
     drill = {"name": "check", "restarts": 1, "faults": [planned]}
-    return Faults(settings(folder, fault=drill, attempt=attempt), role)
+    return Faults(settings(folder, fault=drill, attempt=attempt), me)
 
 
 def test_acts_on_its_passing_and_once_in_a_cell(tmp_path: Path) -> None:
