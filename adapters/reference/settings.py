@@ -89,6 +89,7 @@ class Staleness:
 
     Attributes:
         max_lag: records that are further behind at their first optimizer step are dropped.
+        max_age_s: records that have waited longer than this many seconds are dropped.
         correction: `none`, `clip` (importance weights capped at `cap`) or `mask` (tokens above `cap` count nothing).
         level: `token` or `sequence`.
         ess_floor: below this ESS/n of a batch its learning rate is multiplied by ESS/n.
@@ -98,6 +99,7 @@ class Staleness:
     """
 
     max_lag: int | None
+    max_age_s: float | None
     correction: str
     level: str
     cap: float
@@ -225,8 +227,9 @@ class Settings:
     @property
     def needs_scoring(self) -> bool:
         """Whether a batch's samples are scored before training: several updates need a frozen old policy, a KL term
-        needs the reference's log-probs. With one update the ratio is 1 by construction."""
-        return self.updates_per_batch > 1 or self.objective.kl_beta != 0.0
+        needs the reference's log-probs, the learning rate needs the ratios where it follows ESS. With one update the
+        ratio is 1 by construction."""
+        return self.updates_per_batch > 1 or self.objective.kl_beta != 0.0 or self.staleness.ess_floor is not None
 
     @property
     def batches(self) -> int:
