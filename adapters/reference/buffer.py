@@ -34,8 +34,8 @@ class RolloutBuffer:
         self._waiting: list[Sample] = []
         self._trained: set[str] = set()
 
-    def put(self, samples: Sequence[Sample]) -> None:
-        """Take a batch in whole; what may not be trained on is dropped with its reason.
+    def accept(self, samples: Sequence[Sample]) -> list[Sample]:
+        """Write a batch whole; returns what may be trained on, the rest is dropped with its reason.
 
         Raises:
             BatchRefused: a record breaks an invariant; nothing of the batch is taken.
@@ -45,8 +45,11 @@ class RolloutBuffer:
         reasons = [sample.drop_reason(mask) for sample in samples]
         dropped = [(sample, reason) for sample, reason in zip(samples, reasons, strict=True) if reason is not None]
         self._probe.fates([fate_row(sample, "dropped", reason) for sample, reason in dropped])
-        self._waiting = [sample for sample, reason in zip(samples, reasons, strict=True) if reason is None]
-        self._trained = set()
+        return [sample for sample, reason in zip(samples, reasons, strict=True) if reason is None]
+
+    def hold(self, samples: Sequence[Sample]) -> None:
+        """These accepted samples are the batch to be trained on now."""
+        self._waiting, self._trained = list(samples), set()
 
     @property
     def waiting(self) -> list[Sample]:

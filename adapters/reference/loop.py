@@ -78,7 +78,7 @@ class Loop:
         judge(samples, parts.scorer, step, self._probe)
         with self._span("batch_assembly", trace_id) as span:
             assign_advantages(samples, settings.objective)
-            parts.buffer.put(samples)
+            parts.buffer.hold(parts.buffer.accept(samples))
             span.records = len(samples)
 
     def _span(self, stage: str, trace_id: str) -> AbstractContextManager[Span]:

@@ -55,13 +55,18 @@ class Receivers(Protocol):
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """How a publication went: whether it is served, by how many, and the control gap where it was checked."""
+class Prepared:
+    """A publication that was shipped and staged, and is not served yet.
 
-    ok: bool
-    acknowledged: int
-    gap: float | None
-    detail: str
+    Attributes:
+        t_start: when it was begun (perf_counter_ns).
+        holding: how many replicas hold it; `refusal` says why the first of the others does not, or is empty.
+    """
+
+    shipment: Shipment
+    t_start: int
+    holding: int
+    refusal: str
 
 
 class Publisher:
@@ -78,32 +83,43 @@ class Publisher:
         self.published = self.policy_version = -1
 
     def publish(self) -> float | None:
-        """Publish the trainer's current weights; returns the largest difference of a control log-prob, if checked.
+        """Prepare and commit at once; see both."""
+        return self.commit(self.prepare())
+
+    def prepare(self) -> Prepared:
+        """Ship the trainer's current weights and have every replica take them in beside what it serves. Replicas may
+        answer requests meanwhile, and the trainer may go on once this returns."""
+        number, start = self.published + 1, time.perf_counter_ns()
+        shipment = self._sender.ship(number)
+        receipts = self._receivers.stage(shipment)
+        return Prepared(shipment, start, sum(receipt.ok for receipt in receipts), _refusal(receipts))
+
+    def commit(self, prepared: Prepared) -> float | None:
+        """Have every replica serve what was prepared; no replica may have a request in flight. Returns the largest
+        difference of a control log-prob, if checked: then the trainer must still be at the published version. A
+        publication that a replica refused is written as such, and the old version keeps being served.
 
         Raises:
             SystemFailure: a replica does not serve the weights that it was given.
         """
-        number, start = self.published + 1, time.perf_counter_ns()
-        shipment = self._sender.ship(number)
-        ended = self._hand_over(shipment)
-        self._probe.publication(
-            published_version=number,
-            policy_version=shipment.policy_version,
-            t_start=start,
-            t_end=time.perf_counter_ns(),
-            kind=shipment.kind,
-            bytes=shipment.bytes,
-            replicas=self._receivers.replicas,
-            acknowledged=ended.acknowledged,
-            tensor_hash=shipment.digest,
-            verified=None if ended.gap is None else ended.gap <= TOLERANCE,
-            ok=ended.ok,
-            detail=ended.detail or None,
-        )
-        if not ended.ok:
-            raise SystemFailure(f"publication {number}: {ended.detail}")
-        self.published, self.policy_version = number, shipment.policy_version
-        return ended.gap
+        if prepared.refusal:
+            self._write(prepared, prepared.holding, None, prepared.refusal)
+            self._probe.fault("publication_refused", "system", "publisher", prepared.refusal)
+            return None
+        receipts = self._receivers.activate(prepared.shipment)
+        served, refusal = sum(receipt.ok for receipt in receipts), _refusal(receipts)
+        gap = None if refusal or not self.verifies(prepared) else self.control_gap()
+        if gap is not None and not gap <= TOLERANCE:
+            refusal = f"control log-probs differ by {gap:.3g}, more than {TOLERANCE:g}"
+        self._write(prepared, served, gap, refusal)
+        if refusal:
+            raise SystemFailure(f"publication {prepared.shipment.number}: {refusal}")
+        self.published, self.policy_version = prepared.shipment.number, prepared.shipment.policy_version
+        return gap
+
+    def verifies(self, prepared: Prepared) -> bool:
+        """Whether `commit` will compare control log-probs."""
+        return prepared.shipment.number % self._settings.verify_every == 0
 
     def control_gap(self) -> float:
         """The largest |difference| between any replica's and the trainer's log-probs on freshly sampled control tokens.
@@ -119,15 +135,23 @@ class Publisher:
             gaps += [abs(one - other) for one, other in zip(ours, theirs, strict=True)]
         return max(gaps, key=lambda gap: (gap != gap, gap))
 
-    def _hand_over(self, shipment: Shipment) -> _Ended:
-        for receipts in (self._receivers.stage(shipment), self._receivers.activate(shipment)):
-            if refused := [receipt for receipt in receipts if not receipt.ok]:
-                detail = f"replica {refused[0].replica}: {refused[0].detail}"
-                return _Ended(False, len(receipts) - len(refused), None, detail)
-        if shipment.number % self._settings.verify_every:
-            return _Ended(True, self._receivers.replicas, None, "")
-        gap = self.control_gap()
-        if not gap <= TOLERANCE:
-            detail = f"control log-probs differ by {gap:.3g}, more than {TOLERANCE:g}"
-            return _Ended(False, self._receivers.replicas, gap, detail)
-        return _Ended(True, self._receivers.replicas, gap, f'{{"control_logprob_gap": {gap:.3g}}}')
+    def _write(self, prepared: Prepared, acknowledged: int, gap: float | None, refusal: str) -> None:
+        shipment = prepared.shipment
+        self._probe.publication(
+            published_version=shipment.number,
+            policy_version=shipment.policy_version,
+            t_start=prepared.t_start,
+            t_end=time.perf_counter_ns(),
+            kind=shipment.kind,
+            bytes=shipment.bytes,
+            replicas=self._receivers.replicas,
+            acknowledged=acknowledged,
+            tensor_hash=shipment.digest,
+            verified=None if gap is None else gap <= TOLERANCE,
+            ok=not refusal,
+            detail=refusal or (None if gap is None else f'{{"control_logprob_gap": {gap:.3g}}}'),
+        )
+
+
+def _refusal(receipts: Sequence[Receipt]) -> str:
+    return next((f"replica {receipt.replica}: {receipt.detail}" for receipt in receipts if not receipt.ok), "")
