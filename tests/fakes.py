@@ -53,6 +53,8 @@ def fake_ledger(folder: Path, task: dict[str, Any] | None = None, track: str = "
         observer=True,
         bundle="",
         directory=str(folder),
+        attempt=0,
+        fault={"name": "none"},
         profile={"name": "cpu", "threads": 1},
         model={"name": "none"},
         adapter_options=options,

@@ -3,21 +3,29 @@
 Standard library and pyarrow only, so that it imports in every framework's environment.
 """
 
+from harness.contract.attempts import RESUMED, process_name, split_name
 from harness.contract.compact import compact
 from harness.contract.invariants import Refusal, rollout_refusals
-from harness.contract.ledger import CellLedger, read_cell
-from harness.contract.schema import SCHEMA_VERSION, STAGES, TABLES
+from harness.contract.ledger import PROCESS_DIED, CellLedger, read_cell
+from harness.contract.schema import QUEUE_EVENTS, ROLLED_BACK, SCHEMA_VERSION, STAGES, TABLES, WRITTEN
 from harness.contract.writer import BatchRefused, LedgerWriter
 
 __all__ = [
+    "PROCESS_DIED",
+    "QUEUE_EVENTS",
+    "RESUMED",
+    "ROLLED_BACK",
     "SCHEMA_VERSION",
     "STAGES",
     "TABLES",
+    "WRITTEN",
     "BatchRefused",
     "CellLedger",
     "LedgerWriter",
     "Refusal",
     "compact",
+    "process_name",
     "read_cell",
     "rollout_refusals",
+    "split_name",
 ]

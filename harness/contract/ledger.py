@@ -9,8 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.contract.attempts import process_name, split_name
 from harness.contract.compact import parquet_path, seal_path
 from harness.contract.schema import SCHEMA_VERSION, TABLES, stored_schema
+
+MAIN, HARNESS = "main", "harness"
+PROCESS_DIED = "process_died"
+"""The kind of fault that declares a process dead which was replaced within its attempt; `where` is its name."""
 
 
 class CellLedger:
@@ -46,9 +51,32 @@ class CellLedger:
         return sorted(key.removeprefix("process:") for key in self.manifest if key.startswith("process:"))
 
     @property
+    def attempt(self) -> int:
+        """The last attempt at the cell; 0 where it was never started again."""
+        return max((split_name(name)[1] for name in self.processes), default=0)
+
+    @property
+    def current(self) -> list[str]:
+        """The processes of the last attempt that nobody declared dead, and the harness, which outlives attempts. What
+        an earlier attempt left torn is what a restart is for; a process that was replaced is declared by a fault."""
+        faults = self.table("faults", ["kind", "where"]).to_pylist()
+        dead = {fault["where"] for fault in faults if fault["kind"] == PROCESS_DIED}
+        last = self.attempt
+        alive = [name for name in self.processes if name not in dead]
+        return [name for name in alive if split_name(name)[1] == last or split_name(name)[0] == HARNESS]
+
+    @property
     def torn(self) -> bool:
-        """Whether a process ended without its closing note: its rows are whole up to its last flush."""
-        return not self.processes or any(f"closed:{process}" not in self.manifest for process in self.processes)
+        """Whether a process of the last attempt ended without its closing note: its rows are whole up to its last
+        flush."""
+        return not self.processes or any(f"closed:{process}" not in self.manifest for process in self.current)
+
+    @cached_property
+    def finished(self) -> bool:
+        """Whether the last attempt's main process said that the run came to its end."""
+        notes = self.table("manifest", ["key", "process"]).to_pylist()
+        main = process_name(MAIN, self.attempt)
+        return any(note["key"] == "finished" and note["process"] == main for note in notes)
 
 
 def read_cell(ledger_dir: Path, cell_id: str) -> CellLedger:

@@ -8,7 +8,16 @@ from harness.contract.schema import SCHEMA_VERSION, stored_schema
 
 Step = Callable[[str, pa.RecordBatch], pa.RecordBatch]
 
-STEPS: dict[int, Step] = {}
+
+def _from_1(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Version 2 counts what a queue event moved, which 1 did not write down and nobody can make up; tables that are
+    new in it have no rows in 1, and all others are as they were."""
+    if table == "queue" and len(batch):
+        raise ValueError("a queue table of ledger schema 1 does not say how much each event moved: it cannot be read")
+    return batch if table != "queue" else pa.RecordBatch.from_pylist([], schema=stored_schema("queue"))
+
+
+STEPS: dict[int, Step] = {1: _from_1}
 """`STEPS[v]` turns a batch of version v (given the table's name) into one of version v + 1."""
 
 

@@ -6,7 +6,7 @@ times are, and the measures divide. The record is step 12.1.2 of the module, the
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 STAGES: tuple[str, ...] = (
     "startup",
@@ -29,6 +29,7 @@ STOP_REASONS = ("eos", "length", "stop", "aborted", "error")
 STOP_SOURCES = ("reported", "derived")
 STATUSES = ("ok", "truncated", "infrastructure_error", "rejected_stale")
 FATES = ("trained", "dropped", "in_flight")
+QUEUE_EVENTS = ("put", "get", "drop", "close", "open")
 CAUSES = ("system", "infrastructure", "harness")
 
 DECODING = pa.struct(
@@ -68,7 +69,7 @@ _TYPES: dict[str, pa.DataType] = {
     "decoding": DECODING,
 }
 
-TABLES: dict[str, pa.Schema] = {
+WRITTEN: dict[str, pa.Schema] = {
     "rollouts": _table(
         "run_id:str prompt_id:str group_id:str sample_id:str trace_id:str policy_version:i64? "
         "token_policy_versions:versions? published_version:i64? prompt_tokens:tokens response_tokens:tokens "
@@ -94,7 +95,13 @@ TABLES: dict[str, pa.Schema] = {
         "published_version:i64 policy_version:i64 t_start:i64 t_end:i64 kind:str bytes:i64 replicas:i32 "
         "acknowledged:i32 tensor_hash:str? verified:bool? ok:bool detail:str?"
     ),
-    "queue": _table("t:i64 event:str depth_records:i64 depth_tokens:i64 reason:str?"),
+    "queue": _table(
+        "t:i64 event:str records:i64 tokens:i64 depth_records:i64 depth_tokens:i64 depth_bytes:i64 reason:str?"
+    ),
+    "controls": _table(
+        "published_version:i64 policy_version:i64 replica:i32 tokens:i64 engine_logprobs:logprobs "
+        "trainer_logprobs:logprobs t:i64"
+    ),
     "memory": _table("t:i64 pid:i64 phase:str? component:str source:str bytes:i64"),
     "checkpoints": _table("step:i64 policy_version:i64 t_start:i64 t_end:i64 bytes:i64 path:str items:str ok:bool"),
     "fates": _table("sample_id:str fate:str reason:str? policy_tokens:i64 t:i64"),
@@ -102,6 +109,13 @@ TABLES: dict[str, pa.Schema] = {
     "native": _table("t:i64? step:i64? key:str value:f64"),
     "manifest": _table("key:str value:str"),
 }
+"""The tables that processes write."""
+
+ROLLED_BACK = ("rollouts", "trained", "updates", "fates", "publications")
+"""The tables that hold the history of training: a restart from a checkpoint takes back what came after it."""
+
+TABLES = WRITTEN | {f"lost_{table}": WRITTEN[table] for table in ROLLED_BACK}
+"""The tables of a sealed ledger: those written, and what of the history a later attempt took back."""
 
 ORIGIN = (pa.field("process", pa.string(), nullable=False), pa.field("flush", pa.int32(), nullable=False))
 """Two columns that the writer adds to every row: who wrote it, and in which flush of that process's stream."""

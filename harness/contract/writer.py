@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.contract.invariants import Refusal, rollout_refusals
-from harness.contract.schema import ORIGIN, SCHEMA_VERSION, TABLES, stored_schema
+from harness.contract.schema import ORIGIN, SCHEMA_VERSION, WRITTEN, stored_schema
 
 FLUSH_SECONDS = 1.0
 FLUSH_ROWS = 4096
@@ -75,7 +75,7 @@ def to_batch(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
     Raises:
         ValueError: a column that the table does not have, a missing one that may not be null, or a wrong type.
     """
-    schema = TABLES[table]
+    schema = WRITTEN[table]
     unknown = set().union(*rows) - set(schema.names)
     if unknown:
         raise ValueError(f"table {table} has no column {sorted(unknown)}")
@@ -140,6 +140,9 @@ class LedgerWriter:
     def _reject(self, batch: pa.RecordBatch, refusals: Sequence[Refusal]) -> None:
         now = time.perf_counter_ns()
         self.write("faults", [_fault(refusal, now) for refusal in refusals])
+        traces = dict.fromkeys(batch["trace_id"].to_pylist())
+        why = f"{refusals[0].rule} on {refusals[0].field} of {refusals[0].sample_id}"
+        self.write("faults", [_fault_row(now, "batch_refused", trace, why) for trace in traces])
         tokens = pc.list_value_length(batch["response_tokens"]).to_pylist()
         reason = f"refused:{refusals[0].rule}"
         fates = [
@@ -154,6 +157,13 @@ class LedgerWriter:
         with self._lock:
             for stream in self._streams.values():
                 stream.flush()
+
+    def flushes(self) -> dict[str, int]:
+        """Flush, and say how many flushes of each table this process has written so far: rows of these survive the
+        death of the process."""
+        with self._lock:
+            self.flush()
+            return {table: stream.flushes for table, stream in self._streams.items()}
 
     def close(self) -> None:
         """Flush, write the closing note, close every stream. A closed writer refuses further rows."""
@@ -196,12 +206,9 @@ def _identity(run_id: str) -> dict[str, Any]:
 
 
 def _fault(refusal: Refusal, now: int) -> Row:
-    return {
-        "t": now,
-        "kind": "record_refused",
-        "cause": "infrastructure",
-        "where": refusal.field,
-        "rule": refusal.rule,
-        "sample_id": refusal.sample_id,
-        "detail": refusal.reason,
-    }
+    broken = {"rule": refusal.rule, "sample_id": refusal.sample_id}
+    return _fault_row(now, "record_refused", refusal.field, refusal.reason) | broken
+
+
+def _fault_row(now: int, kind: str, where: str, detail: str) -> dict[str, Any]:
+    return {"t": now, "kind": kind, "cause": "infrastructure", "where": where, "detail": detail}

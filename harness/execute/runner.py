@@ -12,14 +12,15 @@ from harness.contract import CellLedger, LedgerWriter, compact, read_cell
 from harness.contract.seal import write_json
 from harness.errors import HarnessBug, PrerequisiteError, UserError
 from harness.execute.adapter import import_folder
+from harness.execute.attempts import Attempt, Attempts
 from harness.execute.cell import Cell
-from harness.execute.launch import Launcher, Limits, child_environment, end_orphan, progress_of
+from harness.execute.launch import Limits, child_environment, end_orphan, progress_of
 from harness.execute.machine import load
 from harness.execute.plan import PlannedCell
 from harness.execute.prepare import Prepared
 from harness.execute.progress import Display
 from harness.execute.run_folder import DONE, RunFolder
-from harness.execute.verdict import Verdict, judge
+from harness.execute.verdict import Verdict
 
 Say = Callable[[str], None]
 
@@ -55,6 +56,8 @@ class Runner:
         row: dict[str, Any] = {
             "cell_id": planned.cell_id,
             "adapter": planned.label,
+            "fault": cell.fault["name"],
+            "twin": planned.twin,
             "layout": cell.layout["name"],
             "track": cell.track,
             "repeat": planned.repeat,
@@ -64,12 +67,19 @@ class Runner:
         }
         started = time.monotonic()
         try:
-            measured = self._attempt(planned, cell)
+            measured = self._work(planned, cell)
         except (UserError, PrerequisiteError) as error:
             measured = Verdict("not_run", "infrastructure", str(error)).as_dict()
         except OSError as error:
             measured = Verdict("failed", "infrastructure", f"{error.strerror}: {error.filename}").as_dict()
-        return {"wall_s": time.monotonic() - started, "fidelity": [], **row, "load_after": load(), **measured}
+        return {
+            "wall_s": time.monotonic() - started,
+            "fidelity": [],
+            "attempts": [],
+            **row,
+            "load_after": load(),
+            **measured,
+        }
 
     def _cell(self, planned: PlannedCell, folder: Path) -> Cell:
         config = planned.config
@@ -93,7 +103,7 @@ class Runner:
             task=config["task"],
         )
 
-    def _attempt(self, planned: PlannedCell, cell: Cell) -> dict[str, Any]:
+    def _work(self, planned: PlannedCell, cell: Cell) -> dict[str, Any]:
         driver = planned.adapter.driver
         if reason := driver.skip(cell):
             return Verdict("not_run", None, reason).as_dict()
@@ -106,27 +116,34 @@ class Runner:
         imports = import_folder(planned.adapter, cell.path / "imports")
         env = child_environment(imports, cell.path / "cell.json", launch.env, cell.profile["threads"])
         limits = Limits(cell.profile["time_limit_s"], int(cell.profile["memory_limit_gb"] * 2**30))
-        return self._watched(planned, cell, [str(python), *launch.argv[1:]], env, limits)
-
-    def _watched(
-        self, planned: PlannedCell, cell: Cell, argv: list[str], env: dict[str, str], limits: Limits
-    ) -> dict[str, Any]:
-        with LedgerWriter(cell.path / "streams", "harness", cell.run_id) as sampler:
-            launcher = Launcher(cell.path, limits, sampler if cell.observer else None)
-            outcome = launcher.run(argv, env, lambda: self._display.cell_progress(progress_of(cell.path)))
-            native = planned.adapter.driver.native(cell.path) if outcome.returncode == 0 else []
-            sampler.write("native", [{"t": None, "step": s, "key": k, "value": v} for s, k, v in native])
+        with LedgerWriter(cell.path / "streams", "harness", cell.run_id) as writer:
+            argv = [str(python), *launch.argv[1:]]
+            attempts = Attempts(cell, argv, env, limits, lambda: self._display.cell_progress(progress_of(cell.path)))
+            ended = attempts.run(writer)
+            native = driver.native(cell.path) if ended[-1].outcome.returncode == 0 else []
+            writer.write("native", [{"t": None, "step": s, "key": k, "value": v} for s, k, v in native])
         compact(cell.path / "streams", self._run.ledger, cell.cell_id)
+        return self._row(planned, cell, ended, limits)
+
+    def _row(self, planned: PlannedCell, cell: Cell, ended: list[Attempt], limits: Limits) -> dict[str, Any]:
+        """The cell's row is that of its last attempt; its seconds are those of all."""
         ledger = read_cell(self._run.ledger, cell.cell_id)
-        verdict = judge(outcome, cell.path / "output.log", limits, finished=_finished(cell, ledger))
+        *before, last = ended
+        verdicts = [attempt.judged(cell, limits, finished=False) for attempt in before]
+        verdicts.append(last.judged(cell, limits, finished=_finished(cell, ledger)))
         settings = ledger.manifest.get("settings", {})
-        fidelity = [asdict(row) for row in planned.adapter.driver.fidelity(cell, settings)] if settings else []
-        facts = {"wall_s": outcome.wall_seconds, "peak_bytes": outcome.peak_bytes or None, "fidelity": fidelity}
-        return {**verdict.as_dict(), **facts, "result": _result(cell)}
+        return {
+            **verdicts[-1].as_dict(),
+            "wall_s": sum(attempt.outcome.wall_seconds for attempt in ended),
+            "peak_bytes": max(attempt.outcome.peak_bytes for attempt in ended) or None,
+            "fidelity": [asdict(row) for row in planned.adapter.driver.fidelity(cell, settings)] if settings else [],
+            "result": _result(cell),
+            "attempts": [attempt.as_dict(verdict) for attempt, verdict in zip(ended, verdicts, strict=True)],
+        }
 
 
 def _finished(cell: Cell, ledger: CellLedger) -> bool:
-    return bool(ledger.manifest.get("finished")) if cell.observer else (cell.path / "result.json").exists()
+    return ledger.finished if cell.observer else (cell.path / "result.json").exists()
 
 
 def _result(cell: Cell) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from harness.contract import STAGES, LedgerWriter
+from harness.contract import PROCESS_DIED, QUEUE_EVENTS, RESUMED, STAGES, LedgerWriter, process_name
 from harness.errors import HarnessBug
 from harness.probe.memory import MemorySampler
 
@@ -33,10 +33,18 @@ class Probe:
     """One process's instrument. A disabled probe takes every call and does nothing (for the bare twin of a run)."""
 
     def __init__(self, cell: Mapping[str, Any], process: str = "main", *, enabled: bool = True) -> None:
-        """Open the ledger of `process` (a name unique within the cell) under the cell's directory."""
+        """Open the ledger of `process` under the cell's directory, and say there in `processes/<process>` which process
+        id that is in this attempt.
+
+        Args:
+            process: a name unique within the attempt; what replaces a process that died has a name of its own.
+        """
         self.cell = dict(cell)
         self._directory = Path(cell["directory"])
-        self._writer = LedgerWriter(self._directory / "streams", process, cell["run_id"]) if enabled else None
+        self.process = process_name(process, cell["attempt"])
+        self._writer = LedgerWriter(self._directory / "streams", self.process, cell["run_id"]) if enabled else None
+        if enabled:
+            self._say_where(process)
         self._memory = MemorySampler() if enabled else None
         self._last_progress = 0.0
 
@@ -131,6 +139,55 @@ class Probe:
             self._writer.write("faults", [base | row])
             self._writer.flush()
 
+    def process_died(self, process: str, why: str) -> None:
+        """Declare a process of this attempt dead, by the name that its probe was given: its ledger has no closing note,
+        and the attempt goes on without it."""
+        self.fault(PROCESS_DIED, "system", process_name(process, self.cell["attempt"]), why)
+
+    def queue(self, event: str, **row: Any) -> None:
+        """Write an event of the queue between collectors and trainer; `row` are columns of the `queue` table. Depths
+        are those after the event, and begin at 0 in each attempt: what a restore brings back is put again.
+
+        Raises:
+            HarnessBug: the event is none of `QUEUE_EVENTS`.
+        """
+        if event not in QUEUE_EVENTS:
+            raise HarnessBug(f"queue event {event} is none of {QUEUE_EVENTS}")
+        self._write("queue", [{"t": time.perf_counter_ns(), "event": event, **row}])
+
+    def controls(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write completions that were sampled right after a publication, with the engine's and the trainer's log-probs
+        of the same weights: the mismatch at zero lag."""
+        self._write("controls", rows)
+
+    def mark(self) -> dict[str, Any]:
+        """How much of this process's history is written down now; a checkpoint keeps it, for `resumed`."""
+        flushes = self._writer.flushes() if self._writer is not None else {}
+        return {"process": self.process, "attempt": self.cell["attempt"], "flushes": flushes}
+
+    def resumed(
+        self,
+        mark: Mapping[str, Any] | None,
+        checkpoint: str | None,
+        step: int,
+        policy_version: int,
+        restored: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        """Say where this attempt goes on from, before it adds to the history: what earlier attempts wrote after `mark`
+        is taken back. Once in each attempt but the first, by the process that writes the history.
+
+        Args:
+            mark: from the checkpoint that was restored; None where none was, and the run begins again.
+            checkpoint: its path.
+            step: optimizer steps taken; `policy_version`: of the weights.
+            restored: of each item of step 12.5.1 its `state` (`restored`, `restarted` or `lost`), the digests `saved`
+                and `found`, and the `evidence`.
+        """
+        content = {"mark": mark, "checkpoint": checkpoint, "step": step, "policy_version": policy_version}
+        content |= {"restored": restored, "t": time.perf_counter_ns()}
+        self.note(f"{RESUMED}{self.cell['attempt']}", content)
+        self.flush()
+
     def native(self, step: int | None, figures: Mapping[str, float]) -> None:
         """Write figures that the framework reports of itself."""
         now = time.perf_counter_ns()
@@ -160,6 +217,13 @@ class Probe:
         if self._writer is not None:
             self.note("finished", value=True)
             self._writer.close()
+
+    def _say_where(self, process: str) -> None:
+        folder = self._directory / "processes"
+        folder.mkdir(exist_ok=True)
+        partial = self._directory / f"{process}.pid.partial"
+        partial.write_text(str(os.getpid()), encoding="ascii")
+        partial.replace(folder / process)
 
     def _write(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if self._writer is not None and rows:

@@ -32,7 +32,11 @@ def test_a_bad_record_rejects_its_whole_batch_and_its_tokens_stay_counted(tmp_pa
     compact(tmp_path / "streams", tmp_path / "ledger", CELL_ID)
     ledger = read_cell(tmp_path / "ledger", CELL_ID)
     assert ledger.table("rollouts").num_rows == 0
-    assert ledger.table("faults")["rule"].to_pylist() == ["logprob_positive"]
+    faults = [(fault["kind"], fault["where"], fault["rule"]) for fault in ledger.table("faults").to_pylist()]
+    assert faults == [
+        ("record_refused", "behavior_logprobs", "logprob_positive"),
+        ("batch_refused", "gen-0", None),
+    ]
     fates = ledger.table("fates").to_pylist()
     assert [(fate["fate"], fate["reason"], fate["policy_tokens"]) for fate in fates] == [
         ("dropped", "refused:logprob_positive", 4)

@@ -14,7 +14,8 @@ from harness.probe.memory import MemorySampler
 
 
 def _cell(folder: Path, **changes: Any) -> dict[str, Any]:
-    return {"run_id": "run/c", "cell_id": "c", "directory": str(folder), "observer": True} | changes
+    cell = {"run_id": "run/c", "cell_id": "c", "directory": str(folder), "observer": True, "attempt": 0}
+    return cell | changes
 
 
 def test_spans_notes_and_memory_reach_the_ledger(tmp_path: Path) -> None:
