@@ -10,7 +10,17 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from adapters.reference.engine import Completion
 from adapters.reference.samples import Sample
-from adapters.reference.settings import Decoding, Objective, Optimizer, Settings
+from adapters.reference.settings import (
+    Checkpointing,
+    Decoding,
+    Lora,
+    Objective,
+    Optimizer,
+    Pools,
+    QueueLimits,
+    Settings,
+    Staleness,
+)
 from harness.task.bundle import Prompt
 
 EOS = 1
@@ -24,8 +34,30 @@ SETTINGS = Settings(
     device="cpu",
     threads=2,
     seed=3,
+    attempt=0,
+    fault={"name": "none"},
+    layout="colocated_sync",
+    lag_bound=0,
     engine="transformers",
     verify_every=1,
+    publication="full",
+    versions="one",
+    logprobs="recompute",
+    pools=Pools(replicas=1, verifiers=1, trainer_ranks=1, rollout_threads=1, trainer_threads=1, ray_address=None),
+    queue=QueueLimits(records=None, tokens=None, bytes=None, age_s=None, lag=None),
+    staleness=Staleness(
+        max_lag=None,
+        max_age_s=None,
+        correction="none",
+        level="token",
+        cap=2.0,
+        ess_floor=None,
+        stale_epochs=None,
+        rebalance=False,
+        sync_every=None,
+    ),
+    checkpoint=Checkpointing(every=0, mtbf_s=None, background=False, keep=2, queue="keep", restore="full"),
+    lora=Lora(0, 16.0),
     steps=1,
     prompts_per_batch=4,
     group_size=4,
