@@ -36,9 +36,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Scoring:
-    """To a scorer: (prompt id, completion tokens) pairs, and where in the timeline they belong."""
+    """To a scorer: for each completion its prompt's id and the tokens of its turns; and where in the timeline they
+    belong."""
 
-    items: list[tuple[str, list[int]]]
+    items: list[tuple[str, list[list[int]]]]
     trace_id: str
     policy_version: int
     step: int
