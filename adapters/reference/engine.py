@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Protocol
 
 
@@ -37,6 +38,14 @@ class Completion:
     def policy_mask(self) -> list[int]:
         """One value a token: 1 where the policy sampled it, else 0."""
         return [1] * len(self.tokens) if self.mask is None else self.mask
+
+    @property
+    def turns(self) -> list[list[int]]:
+        """The tokens of each turn, observations left out."""
+        if self.mask is None:
+            return [self.tokens]
+        runs = groupby(zip(self.tokens, self.mask, strict=True), key=lambda pair: pair[1])
+        return [[token for token, _ in run] for sampled, run in runs if sampled]
 
     @property
     def policy_tokens(self) -> int:

@@ -2,9 +2,9 @@
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import UserError
 from harness.task.problem import Canary, Problem, Score, Scorer, Split, read_settings
@@ -14,6 +14,7 @@ VERSION = "arithmetic-1"
 
 _NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*(?![0-9])(?:\.[0-9]+)?")
 _OPERATIONS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
+Draw = TypeVar("Draw", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ def _draws(settings: ArithmeticSettings, split: Split) -> Iterator[tuple[str, in
         yield operator, int(source.random() * operands), int(source.random() * operands)
 
 
-def _distinct(settings: ArithmeticSettings, split: Split) -> Iterator[tuple[str, int, int]]:
-    """No question twice before every question was asked once."""
-    every = len(set(settings.operators)) * (settings.max_operand + 1) ** 2
-    seen: set[tuple[str, int, int]] = set()
-    for draw in _draws(settings, split):
+def distinct(draws: Iterator[Draw], every: int) -> Iterator[Draw]:
+    """The draws with none twice before all `every` that can be drawn came once."""
+    seen: set[Draw] = set()
+    for draw in draws:
         if draw in seen:
             continue
         seen.add(draw)
@@ -84,11 +84,14 @@ def read_answer(text: str) -> str | None:
 class Arithmetic:
     """See `harness.task.problem.TaskKind`."""
 
+    turns = 1
+
     def problems(self, settings: Mapping[str, Any], split: Split, count: int) -> list[Problem]:
         """`count` questions, drawn without repeats until all have been asked."""
         chosen = read_settings(ArithmeticSettings, settings, "task.problems")
+        every = len(set(chosen.operators)) * (chosen.max_operand + 1) ** 2
         made = []
-        for index, (operator, left, right) in zip(range(count), _distinct(chosen, split), strict=False):
+        for index, (operator, left, right) in zip(range(count), distinct(_draws(chosen, split), every), strict=False):
             expression = f"{left}{operator}{right}"
             content = chosen.prompt.replace("{expression}", expression)
             answer = str(_OPERATIONS[operator](left, right))

@@ -54,7 +54,8 @@ def build_bundle(
 def bundle_key(task: Mapping[str, Any], model: Mapping[str, Any], python: Path) -> str:
     """SHA-256 over configs, makers' source and environment; of a local model, its files' names, sizes and times."""
     here = Path(__file__).parent
-    sources = [*sorted(here.glob("makers/*.py")), here / "problem.py", here / "arithmetic.py", here / "gym.py"]
+    kinds = ("problem", "turns", "arithmetic", "arithmetic_two_turn", "gym")
+    sources = [*sorted(here.glob("makers/*.py")), *(here / f"{name}.py" for name in kinds)]
     local = str(model.get("path") or "")
     inputs = {
         "schema": SCHEMA,

@@ -26,8 +26,14 @@ class Prompt(Problem):
     token_ids: list[int]
 
     @property
+    def observations(self) -> list[str]:
+        """What the environment says after each turn but the last; empty where there is one turn."""
+        texts: list[str] = self.meta.get("observations", [])
+        return texts
+
+    @property
     def observation_ids(self) -> list[list[int]]:
-        """Token ids of what the environment says after each turn but the last; empty where there is one turn."""
+        """Token ids of `observations`."""
         ids: list[list[int]] = self.meta.get("observation_ids", [])
         return ids
 

@@ -101,6 +101,8 @@ def read_answer(text: str) -> str:
 class ReasoningGym:
     """See `harness.task.problem.TaskKind`."""
 
+    turns = 1
+
     def problems(self, settings: Mapping[str, Any], split: Split, count: int) -> list[Problem]:
         """The dataset's first `count` entries; `fit` draws from another seed."""
         chosen = _settings(settings)

@@ -2,10 +2,15 @@
 
 from harness.errors import UserError
 from harness.task.arithmetic import Arithmetic
+from harness.task.arithmetic_two_turn import ArithmeticTwoTurn
 from harness.task.gym import ReasoningGym
 from harness.task.problem import TaskKind, nearest
 
-KINDS: dict[str, TaskKind] = {"arithmetic": Arithmetic(), "reasoning_gym": ReasoningGym()}
+KINDS: dict[str, TaskKind] = {
+    "arithmetic": Arithmetic(),
+    "arithmetic_two_turn": ArithmeticTwoTurn(),
+    "reasoning_gym": ReasoningGym(),
+}
 
 
 def kind_of(name: str) -> TaskKind:

@@ -16,7 +16,11 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True)
 class Problem:
-    """One question: chat messages, the right answer as text, and what its scorer needs besides (`meta`, JSON)."""
+    """One question: chat messages, the right answer as text, and what its scorer needs besides (`meta`, JSON).
+
+    Where the task has several turns, `answer` joins theirs (`harness.task.turns`), and `meta["observations"]` is what
+    the environment says after each turn but the last.
+    """
 
     prompt_id: str
     messages: list[Message]
@@ -46,7 +50,10 @@ Scorer = Callable[[Problem, str], Score]
 
 
 class TaskKind(Protocol):
-    """One kind of task. `settings` is the `problems` section of the task's config."""
+    """One kind of task. `settings` is the `problems` section of the task's config; `turns` are those of a completion,
+    whose texts a scorer gets joined."""
+
+    turns: int
 
     def problems(self, settings: Mapping[str, Any], split: Split, count: int) -> list[Problem]:
         """`count` problems, the same ones on every machine and Python version for the same settings."""

@@ -3,8 +3,9 @@
 from typing import Any
 
 from harness.task.kinds import kind_of
-from harness.task.makers.job import say, tokenise
+from harness.task.makers.job import observations, say, tokenise
 from harness.task.problem import Problem
+from harness.task.turns import split_turns
 
 BATCH = 64
 LEARNING_RATE = 1e-3
@@ -64,23 +65,31 @@ def _result(right: Any, step: int, accuracy: float) -> dict[str, Any]:
 
 
 def encode(tokenizer: Any, problems: list[Problem]) -> dict[str, Any]:
-    """Right-padded `input_ids`, `attention_mask` and `labels` (answer and EOS only), each (problems, longest) int64."""
+    """Right-padded `input_ids`, `attention_mask` and `labels` (each turn's answer and EOS only), (problems, longest)
+    int64 each."""
     import torch
 
-    rows = []
-    for problem in problems:
-        _, prompt = tokenise(tokenizer, problem)
-        answer = [*tokenizer(problem.answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
-        rows.append((prompt, answer))
-    shape = (len(rows), max(len(prompt) + len(answer) for prompt, answer in rows))
+    rows = [_dialogue(tokenizer, problem) for problem in problems]
+    shape = (len(rows), max(len(tokens) for tokens, _ in rows))
     ids = torch.full(shape, tokenizer.pad_token_id)
     labels, mask = torch.full(shape, IGNORED), torch.zeros(shape, dtype=torch.long)
-    for index, (prompt, answer) in enumerate(rows):
-        end = len(prompt) + len(answer)
-        ids[index, :end] = torch.tensor(prompt + answer)
-        labels[index, len(prompt) : end] = torch.tensor(answer)
-        mask[index, :end] = 1
+    for index, (tokens, taught) in enumerate(rows):
+        ids[index, : len(tokens)] = torch.tensor(tokens)
+        labels[index, : len(tokens)] = torch.tensor(taught)
+        mask[index, : len(tokens)] = 1
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+
+def _dialogue(tokenizer: Any, problem: Problem) -> tuple[list[int], list[int]]:
+    """Prompt, right answers and what the environment says between them; and as labels the answers alone."""
+    _, tokens = tokenise(tokenizer, problem)
+    labels = [IGNORED] * len(tokens)
+    told = [*observations(tokenizer, problem), []]
+    for answer, observation in zip(split_turns(problem.answer), told, strict=True):
+        said = [*tokenizer(answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        tokens = [*tokens, *said, *observation]
+        labels = [*labels, *said, *[IGNORED] * len(observation)]
+    return tokens, labels
 
 
 def _train_step(model: Any, optimizer: Any, batch: dict[str, Any]) -> None:

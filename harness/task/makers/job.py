@@ -129,9 +129,12 @@ def _save_prompts(folder: Path, problems: list[Problem], tokenizer: Any) -> None
     with (folder / "prompts.jsonl").open("w", encoding="utf-8") as lines:
         for problem in problems:
             text, ids = tokenise(saved, problem)
-            if (text, ids) != tokenise(tokenizer, problem):
+            observed = observations(saved, problem)
+            if (text, ids, observed) != (*tokenise(tokenizer, problem), observations(tokenizer, problem)):
                 raise HarnessBug(f"{problem.prompt_id} is tokenised otherwise once the tokenizer was saved and loaded")
             row = {**dataclasses.asdict(problem), "text": text, "token_ids": ids}
+            if observed:
+                row["meta"] = {**problem.meta, "observation_ids": observed}
             lines.write(json.dumps(row) + "\n")
 
 
@@ -145,6 +148,12 @@ def tokenise(tokenizer: Any, problem: Problem) -> tuple[str, list[int]]:
     if ids != tokenizer(text, add_special_tokens=False)["input_ids"]:
         raise HarnessBug(f"two ways to tokenise {problem.prompt_id} differ: frameworks would not see the same prompt")
     return text, ids
+
+
+def observations(tokenizer: Any, problem: Problem) -> list[list[int]]:
+    """Token ids of what the environment says after each turn but the last: it follows the turn's EOS as it stands."""
+    texts = problem.meta.get("observations", [])
+    return [[int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]] for text in texts]
 
 
 def seal(folder: Path, facts: dict[str, Any]) -> None:
