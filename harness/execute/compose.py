@@ -20,21 +20,32 @@ import conf
 from harness.errors import UserError
 from harness.execute.adapter import BUILT_IN, find_adapters
 
-SWEPT = ("adapter", "layout", "track")
+SWEPT = ("adapter", "layout", "track", "fault")
+UNDISTURBED = "none"
 CONF = Path(conf.__path__[0])
 Config = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One combination of adapter, layout and track, with its resolved configuration."""
+    """One combination of adapter, layout, track and fault, with its resolved configuration."""
 
     adapter: str
     config: Config
 
+    @property
+    def fault(self) -> str:
+        """What is done to its cells; `UNDISTURBED` where nothing is."""
+        return str(self.config["fault"]["name"])
+
+    @property
+    def label(self) -> str:
+        """What its cells are called: the adapter, and the fault where there is one."""
+        return self.adapter if self.fault == UNDISTURBED else f"{self.adapter}+{self.fault}"
+
 
 def _groups() -> dict[str, list[str]]:
-    groups = {path.name: sorted(file.stem for file in path.glob("*.yaml")) for path in CONF.iterdir() if path.is_dir()}
+    groups = {path.name: sorted(file.stem for file in path.glob("[!_]*.yaml")) for path in CONF.iterdir()}
     return {name: options for name, options in groups.items() if options}
 
 
@@ -167,5 +178,8 @@ def validate(config: Config) -> None:
             f"task.minibatches x task.micro_batches = {parts} does not divide the {batch} completions of a batch "
             "(task.prompts_per_batch x task.group_size)"
         )
+    if config["fault"]["name"] != UNDISTURBED and "checkpoint" not in config["adapter"]:
+        name = config["adapter"]["name"]
+        raise UserError(f"adapter {name} keeps no checkpoint that rlaxes can set, so no drill can resume it")
     if task["temperature"] <= 0:
         raise UserError(f"task.temperature={task['temperature']}: it has to be above 0 (a greedy policy has no ratio)")

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from typing import Any, Literal
 import psutil
 
 from harness.contract import LedgerWriter
+from harness.contract.seal import write_json
 from harness.errors import HarnessBug
 from harness.probe.memory import pss_bytes
 
@@ -62,48 +64,75 @@ def _die_with_parent() -> Callable[[], None] | None:
     return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _tree(pid: int) -> list[int]:
+def end_group(pid: int, known: Iterable[psutil.Process] = ()) -> None:
+    """End a process group that we started and everything that came from it, also in sessions of its own (Ray's
+    daemons, their workers): first asked, then, after a grace, made to.
+
+    Args:
+        known: processes of it that were seen while it ran; once their parent is dead nothing else leads to them.
+    """
+    members = lineage([*_found(pid), *known])
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, sign)
+        members = lineage(members)
+        for member in members:
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                member.send_signal(sign)
+        deadline = time.monotonic() + GRACE_SECONDS
+        while (living := [member for member in members if _lives(member)]) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        if not living:
+            return
+
+
+def _found(pid: int) -> list[psutil.Process]:
     try:
-        root = psutil.Process(pid)
-        return [pid, *(child.pid for child in root.children(recursive=True))]
+        return [psutil.Process(pid)]
     except psutil.NoSuchProcess:
         return []
 
 
-def end_group(pid: int) -> None:
-    """End a process group that we started: first asked, then, after a grace, made to."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(pid, sign)
-        except (ProcessLookupError, PermissionError):
-            return
-        deadline = time.monotonic() + GRACE_SECONDS
-        while (
-            time.monotonic() < deadline
-            and psutil.pid_exists(pid)
-            and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        ):
-            time.sleep(POLL_SECONDS)
+def lineage(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Those of some processes that still live, and all that descend from them. A pid that was given to another process
+    since is not taken for the one that was seen."""
+    members: dict[int, psutil.Process] = {}
+    for root in roots:
+        with suppress(psutil.NoSuchProcess):
+            if root.is_running():
+                members[root.pid] = root
+                members |= {child.pid: child for child in root.children(recursive=True)}
+    return list(members.values())
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def end_orphan(directory: Path) -> None:
-    """End what an earlier, killed harness left running in a cell's directory, if it is still the same process."""
+    """End what an earlier, killed harness left running in a cell's directory, if they are still the same processes."""
     path = directory / PROCESS_FILE
     if not path.exists():
         return
-    record = json.loads(path.read_text(encoding="utf-8"))
-    if psutil.pid_exists(record["pid"]) and psutil.Process(record["pid"]).create_time() == record["created"]:
-        end_group(record["pid"])
+    recorded = [tuple(entry) for entry in json.loads(path.read_text(encoding="utf-8"))["members"]]
+    found = [process for pid, _ in recorded for process in _found(pid)]
+    same = [process for process in found if (process.pid, process.create_time()) in recorded]
+    if same:
+        end_group(same[0].pid, same)
     path.unlink()
 
 
 class Launcher:
-    """One process group under watch."""
+    """One process group under watch. `members` are its processes, looked up once a second."""
 
     def __init__(self, directory: Path, limits: Limits, sampler: LedgerWriter | None) -> None:
         self._directory, self._limits, self._sampler = directory, limits, sampler
         self._peak = 0
         self._last_sample = 0.0
+        self.members: list[psutil.Process] = []
 
     def run(self, argv: list[str], env: dict[str, str], on_poll: Callable[[], None]) -> Outcome:
         """Run `argv` to its end, or to a limit. `on_poll` is called several times a second.
@@ -111,6 +140,7 @@ class Launcher:
         The group is ended on any exception too (Ctrl-C included), so that nothing we started outlives us.
         """
         start = time.monotonic()
+        (self._directory / "progress.json").unlink(missing_ok=True)
         with (self._directory / "output.log").open("ab") as output:
             process = subprocess.Popen(
                 argv,
@@ -123,10 +153,10 @@ class Launcher:
                 preexec_fn=_die_with_parent(),
             )
         try:
-            self._remember(process.pid)
+            self._remember(_found(process.pid))
             ending = self._watch(process, start, on_poll)
         finally:
-            end_group(process.pid)
+            end_group(process.pid, self.members)
             process.wait()
             (self._directory / PROCESS_FILE).unlink(missing_ok=True)
         return Outcome(ending, process.returncode, time.monotonic() - start, self._peak, self._last_sign())
@@ -147,7 +177,8 @@ class Launcher:
         if now - self._last_sample < SAMPLE_SECONDS:
             return 0
         self._last_sample = now
-        total = sum(pss_bytes(member) or 0 for member in _tree(pid))
+        self._remember(self._living(pid))
+        total = sum(pss_bytes(member.pid) or 0 for member in self.members)
         self._peak = max(self._peak, total)
         if self._sampler is not None and total:
             row = {
@@ -161,12 +192,21 @@ class Launcher:
             self._sampler.write("memory", [row])
         return total
 
-    def _remember(self, pid: int) -> None:
-        try:
-            created = psutil.Process(pid).create_time()
-        except psutil.NoSuchProcess:
+    def _living(self, pid: int) -> list[psutil.Process]:
+        """The tree, and what was seen in it before its parent died."""
+        tree = {member.pid: member for member in lineage(_found(pid))}
+        return [*tree.values(), *(m for m in self.members if m.pid not in tree and m.is_running())]
+
+    def _remember(self, members: list[psutil.Process]) -> None:
+        """On disk too, so that the next harness finds them if this one is killed."""
+        if [member.pid for member in members] == [member.pid for member in self.members]:
             return
-        (self._directory / PROCESS_FILE).write_text(json.dumps({"pid": pid, "created": created}), encoding="utf-8")
+        self.members = members
+        started = []
+        for member in members:
+            with suppress(psutil.NoSuchProcess):
+                started.append((member.pid, member.create_time()))
+        write_json(self._directory / PROCESS_FILE, {"members": started})
 
     def _last_sign(self) -> str:
         progress = progress_of(self._directory)

@@ -16,11 +16,19 @@ SOURCE_ROOMS = ("contract", "probe", "task", "execute")
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell before it has a folder. `key` is the hash of config, lock, adapter and harness: equal keys, equal work."""
+    """A cell before it has a folder. `key` is the hash of config, lock, adapter and harness: equal keys, equal work.
+
+    Attributes:
+        system: the file of `conf/adapter` that it is of.
+        label: what reports call it: `system`, or `system+fault` where a drill disturbs it.
+        twin: the id of the undisturbed cell with the same seed; its own where nothing disturbs it.
+    """
 
     cell_id: str
     adapter: Adapter
+    system: str
     label: str
+    twin: str
     lock: Path | None
     config: Config
     repeat: int
@@ -63,11 +71,12 @@ def _plan(choice: Choice, repeat: int, harness: str) -> PlannedCell:
     config = choice.config
     adapter = find_adapter(config["adapter"]["name"])
     lock = adapter.lock(config["adapter"].get("lock", config["profile"]["name"]))
-    name = cell_name(choice.adapter, config["layout"]["name"], config["track"]["name"], repeat)
+    place = config["layout"]["name"], config["track"]["name"], repeat
+    name, twin = cell_name(choice.label, *place), cell_name(choice.adapter, *place)
     relevant = {key: value for key, value in config.items() if key not in {"repeats", "output", "price"}}
     lock_hash = hashlib.sha256(lock.read_bytes()).hexdigest() if lock and lock.exists() else None
     key = digest(relevant, repeat, lock_hash, source_hash([adapter.folder]), harness)
-    return PlannedCell(name, adapter, choice.adapter, lock, config, repeat, key)
+    return PlannedCell(name, adapter, choice.adapter, choice.label, twin, lock, config, repeat, key)
 
 
 def plan_hash(cells: Sequence[PlannedCell]) -> str:

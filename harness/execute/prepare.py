@@ -97,7 +97,7 @@ def _environment(cell: PlannedCell, prepared: Prepared, say: Say) -> None:
         prepared.failures[lock] = str(error)
         return
     prepared.interpreters[lock] = environment.python
-    prepared.locks[cell.label] = environment.lock_hash
+    prepared.locks[cell.system] = environment.lock_hash
 
 
 def _instrument(prepared: Prepared, say: Say) -> Path:

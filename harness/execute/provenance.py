@@ -25,15 +25,15 @@ def rlaxes_version() -> dict[str, Any]:
 
 
 def adapter_facts(cells: list[PlannedCell]) -> dict[str, Any]:
-    """For each label: the adapter's name, pin, declared axes, native figures, and sources."""
+    """For each file of `conf/adapter`: the adapter's name, pin, declared axes, native figures, and sources."""
     keys = ("title", "version", "pinned", "capabilities", "axes", "native", "sources")
     return {
-        cell.label: {"name": cell.adapter.name, **{key: cell.adapter.spec.get(key) for key in keys}} for cell in cells
+        cell.system: {"name": cell.adapter.name, **{key: cell.adapter.spec.get(key) for key in keys}} for cell in cells
     }
 
 
 def configurations(cells: list[PlannedCell]) -> dict[str, Any]:
-    """The resolved configuration of each label and layout and track, with its hash."""
+    """The resolved configuration of each adapter, fault, layout and track, with its hash."""
     found = {}
     for cell in cells:
         name = cell.cell_id.rsplit(".r", 1)[0]

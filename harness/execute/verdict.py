@@ -29,11 +29,11 @@ class Verdict:
         return asdict(self)
 
 
-def _tail(path: Path) -> str:
+def _tail(path: Path, start: int) -> str:
     if not path.exists():
         return ""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        file.seek(max(start, path.stat().st_size - TAIL_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
@@ -43,11 +43,12 @@ def last_exception(output: str) -> tuple[str, str] | None:
     return (hits[-1]["name"], hits[-1]["text"]) if hits else None
 
 
-def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool) -> Verdict:
+def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool, log_start: int = 0) -> Verdict:
     """The verdict on an ended process group.
 
     Args:
         finished: whether its ledger carries the closing note and the note `finished`.
+        log_start: where its words begin in the log, which earlier attempts wrote to as well.
     """
     if outcome.ending == "timed_out":
         return Verdict(
@@ -61,7 +62,7 @@ def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool)
     if outcome.returncode == 0:
         unfinished = Verdict("failed", "harness", "ended with 0 but its ledger has no closing note: see output.log")
         return Verdict("ok") if finished else unfinished
-    return _judge_crash(outcome, _tail(output_log))
+    return _judge_crash(outcome, _tail(output_log, log_start))
 
 
 def _judge_crash(outcome: Outcome, output: str) -> Verdict:

@@ -44,6 +44,25 @@ def test_a_hang_is_ended_with_its_children_and_its_last_sign_is_told(tmp_path: P
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
+def test_what_lives_in_a_session_of_its_own_is_ended_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """As Ray's daemons and their workers do: no process group leads to them, and once orphaned no parent either."""
+    worker = "import time; time.sleep(600)"
+    daemon = (
+        "import pathlib, subprocess, sys, time\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {worker!r}], start_new_session=True)\n"
+        "pathlib.Path('worker').write_text(str(child.pid)); time.sleep(600)\n"
+    )
+    code = (
+        "import os, pathlib, signal, subprocess, sys, time\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {daemon!r}], start_new_session=True)\n"
+        "pathlib.Path('daemon').write_text(str(child.pid)); time.sleep(4); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert _run(tmp_path, code).returncode == -9
+    for name in ("daemon", "worker"):
+        pid = int((tmp_path / name).read_text())
+        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
 def test_a_process_past_its_memory_limit_is_ended(tmp_path: Path) -> None:
     limits = Limits(60, 150 * 2**20)
     outcome = _run(tmp_path, "import time; block = b'x' * (400 * 2**20); time.sleep(60)", limits)
@@ -62,7 +81,7 @@ def test_the_child_of_a_killed_harness_dies_with_it(tmp_path: Path) -> None:
     while not record.exists():
         time.sleep(0.05)
     time.sleep(0.2)
-    child = psutil.Process(json.loads(record.read_text())["pid"])
+    child = psutil.Process(json.loads(record.read_text())["members"][0][0])
     harness.kill()
     harness.wait()
     psutil.wait_procs([child], timeout=20)
@@ -72,11 +91,11 @@ def test_the_child_of_a_killed_harness_dies_with_it(tmp_path: Path) -> None:
 def test_an_orphan_is_ended_and_a_reused_pid_is_not(tmp_path: Path) -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     try:
-        record = {"pid": sleeper.pid, "created": psutil.Process(sleeper.pid).create_time()}
-        (tmp_path / PROCESS_FILE).write_text(json.dumps(record | {"created": 1.0}))
+        created = psutil.Process(sleeper.pid).create_time()
+        (tmp_path / PROCESS_FILE).write_text(json.dumps({"members": [[sleeper.pid, 1.0]]}))
         end_orphan(tmp_path)
         assert sleeper.poll() is None
-        (tmp_path / PROCESS_FILE).write_text(json.dumps(record))
+        (tmp_path / PROCESS_FILE).write_text(json.dumps({"members": [[sleeper.pid, created]]}))
         end_orphan(tmp_path)
         assert sleeper.wait(timeout=30) != 0
     finally:
