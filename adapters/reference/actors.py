@@ -53,12 +53,13 @@ class RolloutReplica(_Role):
         from adapters.reference.engines import make_engine
         from adapters.reference.policy import load_policy
         from adapters.reference.rollout import RolloutWorker
+        from adapters.reference.turns import longest_prompt
 
         torch.set_num_threads(self._settings.pools.rollout_threads)
         prompts = self._bundle.prompts
         tokenizer = AutoTokenizer.from_pretrained(self._bundle.model_dir, local_files_only=True)
         model = load_policy(self._bundle.model_dir, self._settings.device)
-        longest = max(len(prompt.token_ids) for prompt in prompts)
+        longest = longest_prompt(prompts, self._settings.decoding.max_tokens)
         engine = make_engine(self._settings, model, longest, tokenizer.eos_token_id, shared=False)
         self._stack.callback(engine.close)
         self._worker = RolloutWorker(engine, self._settings, self._probe, self._number)
