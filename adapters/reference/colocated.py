@@ -19,6 +19,7 @@ from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.scoring import LocalScorer
 from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
+from adapters.reference.turns import longest_prompt
 from adapters.reference.weights import InProcessSender
 from harness.probe import Probe
 from harness.probe.readback import parameter_sha256
@@ -55,7 +56,8 @@ def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built
     model = load_policy(bundle.model_dir, settings.device)
     check_output_layer(model, prompts[0], settings.device)
     trainer = Trainer(model, settings, pad=0, probe=probe)
-    engine = make_engine(settings, model, max(map(len, prompts)), tokenizer.eos_token_id, shared=True)
+    longest = longest_prompt(bundle.prompts, settings.decoding.max_tokens)
+    engine = make_engine(settings, model, longest, tokenizer.eos_token_id, shared=True)
     stack.callback(engine.close)
     worker = RolloutWorker(engine, settings, probe)
     worker.warm_up(scheduler.batch(0))
