@@ -44,7 +44,7 @@ class RolloutReplica(_Role):
 
     def __init__(self, cell: dict[str, Any], number: int, life: int) -> None:
         self._number = number
-        super().__init__(cell, _process("rollout", number, life))
+        super().__init__(cell, process_of("rollout", number, life))
 
     def _build(self) -> None:
         import torch
@@ -86,7 +86,7 @@ class VerifierActor(_Role):
     """A scorer with a verifier process of its own; see `scoring.LocalScorer`."""
 
     def __init__(self, cell: dict[str, Any], number: int, life: int) -> None:
-        super().__init__(cell, _process("verifier", number, life))
+        super().__init__(cell, process_of("verifier", number, life))
 
     def _build(self) -> None:
         from adapters.reference.scoring import LocalScorer
@@ -106,7 +106,7 @@ class TrainerRank(_Role):
     def __init__(self, cell: dict[str, Any], rank: int, life: int) -> None:
         self._rank = rank
         self._task = cell["task"]
-        super().__init__(cell, _process("trainer", rank, life))
+        super().__init__(cell, process_of("trainer", rank, life))
 
     def _build(self) -> None:
         import torch
@@ -151,6 +151,6 @@ class TrainerRank(_Role):
         return parameter_sha256(self._trainer.model)
 
 
-def _process(role: str, number: int, life: int) -> str:
+def process_of(role: str, number: int, life: int) -> str:
     """The name that a role's ledger bears; a replacement has a ledger of its own."""
     return f"{role}-{number}" + (f".{life}" if life else "")

@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from adapters.reference.actors import RolloutReplica, TrainerRank, VerifierActor
+from adapters.reference.actors import RolloutReplica, TrainerRank, VerifierActor, process_of
 from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.cluster import Actor, Cluster
 from adapters.reference.learner import Learner
@@ -53,6 +53,6 @@ def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> B
 
 def _starter(cluster: Cluster, kind: type, name: str, probe: Probe, concurrency: int) -> Starter:
     def start(number: int, life: int) -> Actor:
-        return cluster.actor(kind, f"{name}-{number}", probe.cell, number, life, concurrency=concurrency)
+        return cluster.actor(kind, process_of(name, number, life), probe.cell, number, life, concurrency=concurrency)
 
     return start

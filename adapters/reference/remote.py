@@ -114,7 +114,7 @@ class RemotePool:
         return self._pool.ask_all("control", prompts, tokens)
 
     def _lose(self, part: Request, lost: ActorLost) -> None:
-        self._probe.fault("worker_lost", "system", lost.name, str(lost))
+        self._probe.process_died(lost.name, str(lost))
         records = len(part.prompts) * part.group_size
         detail = f"{lost.name} died with {records} rollouts under way; they are asked for again"
         self._probe.fault("rollouts_lost", "system", part.trace_id, detail)
@@ -157,7 +157,7 @@ class RemoteScorer:
                 verdicts: list[tuple[str, Verdict]] = self._pool.cluster.result(call)
                 return verdicts
             except ActorLost as lost:
-                self._probe.fault("verifier_lost", "system", lost.name, f"{lost}; its part is scored again")
+                self._probe.process_died(lost.name, f"{lost}; its part is scored again")
                 call = self._pool.replace(number).call("score", part)
         raise SystemFailure(f"the verifiers of {part.trace_id} died {MOST_RETRIES + 1} times")
 
