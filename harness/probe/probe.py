@@ -160,6 +160,10 @@ class Probe:
         of the same weights: the mismatch at zero lag."""
         self._write("controls", rows)
 
+    def checkpoint(self, **row: Any) -> None:
+        """Write a checkpoint that was written, or with `ok` False one that failed; `items` is JSON {item: digest}."""
+        self._write("checkpoints", [row])
+
     def mark(self) -> dict[str, Any]:
         """How much of this process's history is written down now; a checkpoint keeps it, for `resumed`."""
         flushes = self._writer.flushes() if self._writer is not None else {}
