@@ -126,9 +126,9 @@ class TrainerRank(_Role):
         """See `Trainer.score`."""
         return self._trainer.score(samples, trace_id, step)
 
-    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int, lr_scale: float) -> Update:
         """See `Trainer.update`."""
-        return self._trainer.update(minibatch, trace_id, step)
+        return self._trainer.update(minibatch, trace_id, step, lr_scale)
 
     def ship(self, number: int) -> Shipment:
         """See `publisher.Sender.ship`."""

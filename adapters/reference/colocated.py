@@ -10,7 +10,7 @@ from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.engines import make_engine
 from adapters.reference.facts import trainer_facts
 from adapters.reference.learner import Learner
-from adapters.reference.loop import Parts
+from adapters.reference.loop import Loop, Parts
 from adapters.reference.policy import check_output_layer, load_policy
 from adapters.reference.publisher import Publisher
 from adapters.reference.rollout import LocalPool, RolloutWorker
@@ -73,4 +73,6 @@ def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built
         learner=Learner(settings, trainer, buffer, publisher, probe),
         publisher=publisher,
     )
-    return Built(parts, LocalFacts(settings, trainer, probe.cell["task"]), engine.name, devices=1)
+    return Built(
+        parts, Loop(settings, parts, probe), LocalFacts(settings, trainer, probe.cell["task"]), engine.name, devices=1
+    )

@@ -6,10 +6,11 @@ from adapters.reference.actors import RolloutReplica, TrainerRank, VerifierActor
 from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.cluster import Actor, Cluster
 from adapters.reference.learner import Learner
-from adapters.reference.loop import Parts
+from adapters.reference.loop import Loop, Parts
 from adapters.reference.publisher import Publisher
+from adapters.reference.pump import Pump
 from adapters.reference.remote import ActorPool, RemotePool, RemoteScorer, RemoteTrainer, Starter
-from adapters.reference.run import Built
+from adapters.reference.run import Built, Runnable
 from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.settings import Settings
 from harness.probe import Probe
@@ -48,7 +49,13 @@ def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> B
         learner=Learner(settings, trainer, buffer, publisher, probe),
         publisher=publisher,
     )
-    return Built(parts, trainer, settings.engine, devices=asked.replicas + asked.trainer_ranks)
+    if settings.layout == "disaggregated_async":
+        learner_probe = Probe(probe.cell, "learner", enabled=probe.enabled)
+        stack.callback(learner_probe.close)
+        loop: Runnable = Pump(settings, parts, collectors, cluster, probe, learner_probe)
+    else:
+        loop = Loop(settings, parts, probe)
+    return Built(parts, loop, trainer, settings.engine, devices=asked.replicas + asked.trainer_ranks)
 
 
 def _starter(cluster: Cluster, kind: type, name: str, probe: Probe, concurrency: int) -> Starter:

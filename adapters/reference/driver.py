@@ -9,7 +9,7 @@ from adapters.reference.native import native_figures
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
 
-LAYOUTS = ("colocated_sync", "disaggregated_sync")
+LAYOUTS = ("colocated_sync", "disaggregated_sync", "disaggregated_async")
 ENGINES = ("transformers", "vllm")
 LOSSES = ("token_mean", "sequence_mean")
 STDS = ("group", "none")

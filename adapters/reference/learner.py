@@ -8,6 +8,7 @@ from adapters.reference.messages import Scores, Update
 from adapters.reference.publisher import Publisher
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
+from adapters.reference.staleness import StalenessPolicy
 from harness.probe import Probe
 
 
@@ -21,8 +22,8 @@ class TrainerRole(Protocol):
         """Log-probs that the objective needs before a batch's first step."""
         ...
 
-    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
-        """One optimizer step."""
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int, lr_scale: float) -> Update:
+        """One optimizer step, at `lr_scale` times the learning rate."""
         ...
 
 
@@ -34,26 +35,34 @@ class Learner:
     ) -> None:
         self._settings, self._trainer, self._buffer = settings, trainer, buffer
         self._publisher, self._probe = publisher, probe
+        self._policy = StalenessPolicy(settings)
         self.step = 0
         self.loss: float | None = None
 
+    @property
+    def version(self) -> int:
+        """Optimizer steps applied."""
+        return self._trainer.version
+
     def learn(self, batch: int, trace_id: str) -> None:
-        """All optimizer steps over the batch that waits in the buffer, as far as the run's last step."""
+        """All optimizer steps over the batch that waits in the buffer, as far as the run's last step; fewer, or smaller
+        ones, where the staleness policy says so."""
         waiting = self._buffer.waiting
         if self._trainer.needs_scoring and waiting:
             scores = self._trainer.score(waiting, trace_id, self.step)
             for index, sample in enumerate(waiting):
                 sample.old = scores.old[index] if scores.old else None
                 sample.reference = scores.reference[index] if scores.reference else None
-        for epoch in range(self._settings.inner_epochs):
+        plan = self._policy.plan(waiting, self._trainer.version)
+        for epoch in range(plan.epochs):
             for number, minibatch in enumerate(self._buffer.minibatches(batch, epoch)):
                 if self.step < self._settings.steps:
                     name = f"batch-{batch}-mb-{number}" + (f"-e{epoch}" if epoch else "")
-                    self._update(minibatch, name, trace_id, epoch)
+                    self._update(minibatch, name, trace_id, epoch, plan.lr_scale)
         self._buffer.settle()
 
-    def _update(self, minibatch: Sequence[Sample], name: str, trace_id: str, epoch: int) -> None:
-        update = self._trainer.update(minibatch, trace_id, self.step)
+    def _update(self, minibatch: Sequence[Sample], name: str, trace_id: str, epoch: int, lr_scale: float) -> None:
+        update = self._trainer.update(minibatch, trace_id, self.step, lr_scale)
         self._write_trained(minibatch, update, name, epoch)
         self._write_update(minibatch, update, name)
         self._buffer.consumed(minibatch)

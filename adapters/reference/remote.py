@@ -175,9 +175,9 @@ class RemoteTrainer:
         scores: Scores = self._ask("score", samples, trace_id, step)
         return scores
 
-    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int, lr_scale: float) -> Update:
         """See `Trainer.update`."""
-        update: Update = self._ask("update", minibatch, trace_id, step)
+        update: Update = self._ask("update", minibatch, trace_id, step, lr_scale)
         self.version = update.version_after
         return update
 

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from adapters.reference.absent import TRAINER_MODELS, absent_stages
-from adapters.reference.loop import Loop, Outcome, Parts
+from adapters.reference.loop import Outcome, Parts
 from adapters.reference.settings import Settings
 from harness.probe import Probe
+
+
+class Runnable(Protocol):
+    """A loop."""
+
+    def run(self) -> Outcome:
+        """Run to the last optimizer step."""
+        ...
 
 
 class Facts(Protocol):
@@ -25,9 +33,10 @@ class Facts(Protocol):
 
 @dataclass(frozen=True)
 class Built:
-    """A layout's parts, running, and who can tell of the trainer."""
+    """A layout's parts, running, the loop that conducts them, and who can tell of the trainer."""
 
     parts: Parts
+    loop: Runnable
     trainer: Facts
     engine: str
     devices: int
@@ -48,7 +57,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     built.parts.publisher.publish()
     _note_start(probe, settings, built)
     probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup", device=settings.device)
-    outcome = Loop(settings, built.parts, probe).run()
+    outcome = built.loop.run()
     digest = built.trainer.digest()
     _note_end(probe, outcome, digest)
     return {

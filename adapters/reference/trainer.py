@@ -73,9 +73,9 @@ class Trainer:
             span.records = len(samples)
         return Scores(_in_order(old, samples), _in_order(reference, samples))
 
-    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int) -> Update:
-        """One optimizer step over a minibatch; with nothing to train on, or a gradient that is not finite, it is not
-        applied and leaves the weights as they are."""
+    def update(self, minibatch: Sequence[Sample], trace_id: str, step: int, lr_scale: float) -> Update:
+        """One optimizer step over a minibatch, at `lr_scale` times the learning rate; with nothing to train on, or a
+        gradient that is not finite, it is not applied and leaves the weights as they are."""
         start, before = time.perf_counter_ns(), self.version
         with self._span("batch_assembly", trace_id, step) as span:
             micro_batches = self.assemble(minibatch) if minibatch else []
@@ -90,6 +90,7 @@ class Trainer:
         with self._span("optimizer_step", trace_id, step):
             if micro_batches:
                 loss = math.fsum(result[0] for result in results)
+                self._set_rate(lr_scale)
                 norm, applied = self.apply()
         names = [sample.sample_id for micro in micro_batches for sample in micro.samples]
         rows = dict(zip(names, (row for result in results for row in result[1]), strict=True))
@@ -139,6 +140,10 @@ class Trainer:
         if self._settings.device != "cpu":
             torch.accelerator.synchronize()
         return norm, applied
+
+    def _set_rate(self, scale: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._settings.optimizer.learning_rate * scale
 
     def _logprobs(self, model: Any, packed: Packed) -> Tensor:
         # Checkpointing works in training mode only; dropout is off in both modes where the model has none.
