@@ -1,11 +1,15 @@
 """The fake loop: it walks a made-up clock through the stages and writes what a real loop would."""
 
+import hashlib
 import json
+import os
+import signal
 import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from adapters.fake.checkpoint import restore, save, waiting_batches
 from adapters.fake.records import fate_row, rollout_row, trained_row
 from adapters.fake.truth import Sample, Truth, every, make_batch
 from harness.probe import Probe
@@ -31,7 +35,13 @@ class FakeLoop:
         self._probe, self._cell, self._task = probe, probe.cell, probe.cell["task"]
         self._truth = Truth.of(self._cell["adapter_options"])
         self._clock = time.perf_counter_ns()
-        self._version = self._step = self._batch = 0
+        self._checkpoints = self._cell["adapter_options"]["checkpoint"]
+        self._passed = dict.fromkeys(("trainer.after_checkpoint", "controller.step"), 0)
+        fresh = {"step": 0, "batch": 0, "version": 0, "published": -1, "weights": 0, "waiting": [], "clock": 0}
+        self._state = restore(probe, fresh)
+        self._version, self._step, self._batch = (self._state[key] for key in ("version", "step", "batch"))
+        self._published, self._weights = self._state["published"], self._state["weights"]
+        self._clock = max(self._clock, self._state["clock"])
 
     def run(self) -> None:
         """Every batch, every update, and what is left in flight at the end.
@@ -40,17 +50,49 @@ class FakeLoop:
         batches after the weights that sampled it.
         """
         self._publish()
-        start, waiting = self._clock, deque[list[Sample]]()
+        start, waiting = self._clock, self._restored_queue()
+        trained = 0
         while self._step < self._task["steps"]:
             while len(waiting) <= self._truth.ahead:
                 waiting.append(self._generate())
             self._train_on(waiting.popleft())
+            trained += 1
+            if self._checkpoints["every"] and trained % self._checkpoints["every"] == 0:
+                self._save(waiting)
         end = self._clock
         if self._truth.left_in_flight:
             waiting.append(self._generate())
         for samples in waiting:
             self._settle(samples, set())
         self._note(start, end)
+
+    @property
+    def digest(self) -> str:
+        """Stands for the hash of the parameters: it follows from the number of updates that they have seen."""
+        return hashlib.sha256(str(self._weights).encode()).hexdigest()
+
+    def _restored_queue(self) -> deque[list[Sample]]:
+        """What the checkpoint's queue held, or nothing where it is to be discarded, which is counted."""
+        batches = waiting_batches(self._truth, self._cell, self._state)
+        if self._checkpoints["queue"] == "keep":
+            return deque(batches)
+        for samples in batches:
+            fates = [fate_row(sample, "dropped", self._clock) | {"reason": "queue_discarded"} for sample in samples]
+            self._probe.fates(fates)
+        return deque()
+
+    def _save(self, waiting: Sequence[Sequence[Sample]]) -> None:
+        queue = [[samples[0].batch, samples[0].version] for samples in waiting]
+        names = {"step": self._step, "batch": self._batch, "version": self._version, "published": self._published}
+        save(self._probe, names | {"weights": self._weights, "waiting": queue, "clock": self._clock})
+        self._pass("trainer.after_checkpoint")
+
+    def _pass(self, point: str) -> None:
+        """Die here if the cell's fault says so, in its first attempt."""
+        self._passed[point] += 1
+        for fault in self._cell["fault"].get("faults", ()):
+            if (fault["point"], fault["at"]) == (point, self._passed[point]) and self._cell["attempt"] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def _span(self, stage: str, trace_id: str, **fields: Any) -> tuple[int, int]:
         """Let a stage take its time on the made-up clock; the span's start and end. A stage of no time has no span."""
@@ -61,17 +103,19 @@ class FakeLoop:
         return start, self._clock
 
     def _publish(self) -> None:
+        self._published += 1
         at = {"policy_version": self._version, "records": 1}
         start, end = self._span("weight_sync", f"publication-{self._version}", **at)
         moved = self._truth.published_bytes
-        versions = {"published_version": self._version, "policy_version": self._version}
+        versions = {"published_version": self._published, "policy_version": self._version}
         facts = {"kind": "full" if moved else "shared", "bytes": moved, "ok": True, "verified": True}
         self._probe.publication(replicas=1, acknowledged=1, t_start=start, t_end=end, **versions, **facts)
 
     def _generate(self) -> list[Sample]:
         """The group's prompt is prefilled once, and gives the first token of each completion; then they decode
         together, each until its length, so that a completion's own time goes with its length."""
-        trace, version = f"gen-{self._batch}", self._version
+        attempt = self._cell["attempt"]
+        trace, version = f"gen-{self._batch}" + (f"~{attempt}" if attempt else ""), self._version
         samples = make_batch(self._truth, self._task, self._cell["track"], self._batch, version)
         longest, tokens = max(s.length for s in samples), sum(s.length for s in samples)
         at = {"policy_version": version, "records": len(samples)}
@@ -83,7 +127,8 @@ class FakeLoop:
         _, end = self._span("decode", trace, **rest, **at)
         verify = self._span("verifier", trace, **at)
         self._span("batch_assembly", trace, **at)
-        stamps = {"t_queued": start, "t_generate_start": start, "t_first_token": first_end}
+        stamps: dict[str, Any] = {"trace_id": trace, "published_version": self._published}
+        stamps |= {"t_queued": start, "t_generate_start": start, "t_first_token": first_end}
         stamps |= {"t_verify_start": verify[0], "t_verify_end": verify[1]}
         rows = []
         for sample in samples:
@@ -116,7 +161,7 @@ class FakeLoop:
         start, _ = self._span("forward_backward", batch_id, input_tokens=inputs, **counts, **at)
         _, end = self._span("optimizer_step", batch_id, **at)
         shared = {"batch_id": batch_id, "step": self._step, "epoch": epoch, "t_step_start": start}
-        shared |= {"policy_version": self._version, "published_version": self._version}
+        shared |= {"policy_version": self._version, "published_version": self._published}
         several = self._task["minibatches"] * self._task["inner_epochs"] > 1 or self._truth.ahead > 0
         self._probe.trained([trained_row(self._truth, sample, shared, several) for sample in part])
         self._probe.update(
@@ -127,7 +172,7 @@ class FakeLoop:
             t_start=start,
             t_end=end,
             applied=True,
-            loss=float(self._step),
+            loss=float(self._weights),
             grad_norm=0.0 if every(self._step, self._truth.zero_gradient_every) else 1.0,
             learning_rate=self._task["learning_rate"],
             records=len(part),
@@ -137,11 +182,13 @@ class FakeLoop:
             **counts,
         )
         self._version += 1
+        self._weights += 1
         self._publish()
         self._clock += int(self._truth.gap_ms * MILLISECOND)
         self._step += 1
         self._probe.progress(self._step, self._task["steps"], f"step {self._step}")
         _misbehave(self._truth, self._step)
+        self._pass("controller.step")
 
     def _settle(self, samples: Sequence[Sample], trained: set[str]) -> None:
         """One fate for each sample; what no step consumed is in flight at the end of the run."""
@@ -154,8 +201,8 @@ class FakeLoop:
         absent = {
             "queue_wait": "batches wait in no queue",
             "logprob_recompute": "there is no model",
-            "checkpoint": "there is nothing to keep",
-            "restore": "there is nothing to restore",
+            "checkpoint": "its clock stands still while it saves",
+            "restore": "its clock stands still while it restores",
         }
         if not self._truth.stage_ms["weight_sync"]:
             absent["weight_sync"] = "there are no weights to move"
@@ -165,7 +212,7 @@ class FakeLoop:
             "trainer_models": ["temperature"],
             "model": MODEL,
             "threads": {"torch": 1},
-            "final_parameter_sha256": "0" * 64,
+            "final_parameter_sha256": self.digest,
             "window": {"t_start": start, "t_end": end},
             "engine": "fake",
             "absent_stages": absent,

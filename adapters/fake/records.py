@@ -9,16 +9,14 @@ _KNOBS = ("temperature", "top_p", "top_k", "min_p", "max_tokens")
 
 
 def rollout_row(cell: Row, truth: Truth, sample: Sample, stamps: Row) -> Row:
-    """A row of `rollouts`; `stamps` are its times."""
+    """A row of `rollouts`; `stamps` are its times, its trace, and the published version that sampled it."""
     decoding = {key: cell["task"][key] for key in _KNOBS} | {"stop": [], "seed": cell["seed"]}
     return {
         "run_id": cell["run_id"],
         "prompt_id": sample.prompt_id,
         "group_id": sample.group_id,
         "sample_id": sample.sample_id,
-        "trace_id": f"gen-{sample.batch}",
         "policy_version": sample.version,
-        "published_version": sample.version,
         "prompt_tokens": [1] * truth.prompt_tokens,
         "response_tokens": [2] * sample.length,
         "policy_mask": [0] * truth.prompt_tokens + [1] * sample.length,
