@@ -7,6 +7,7 @@ from adapters.fake.truth import Truth
 from harness.errors import UserError
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
+from harness.task.kinds import kind_of
 
 MODES = ("ok", "crash", "hang", "oom", "slow")
 
@@ -26,8 +27,10 @@ class FakeDriver:
         return Launch(["python", "-m", "adapters.fake.inside"])
 
     def skip(self, cell: Cell) -> str | None:
-        """It runs in one layout."""
+        """It runs in one layout, and its completions have one turn."""
         layout = cell.layout["name"]
+        if kind_of(cell.task["name"]).turns > 1:
+            return f"the fake loop's completions have one turn, those of {cell.task['name']} have several"
         return None if layout == "colocated_sync" else f"the fake loop has no layout {layout}"
 
     def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:

@@ -8,11 +8,13 @@ from adapters.reference.fidelity import fidelity_rows
 from adapters.reference.native import native_figures
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
+from harness.task.kinds import kind_of
 
 LAYOUTS = ("colocated_sync", "disaggregated_sync", "disaggregated_async")
 ENGINES = ("transformers", "vllm")
 LOSSES = ("token_mean", "sequence_mean")
 STDS = ("group", "none")
+VERSIONS = ("one", "turn", "token")
 VLLM_HOTTEST = 2.0
 
 
@@ -29,6 +31,7 @@ class ReferenceDriver:
         asked = (
             ("layout", cell.layout["name"], LAYOUTS),
             ("engine", options["engine"], ENGINES),
+            ("versions", options["versions"], VERSIONS),
             ("precision", task["precision"], ("float32",)),
             ("lr_schedule", task["lr_schedule"], ("constant",)),
             ("loss", task["loss"], LOSSES),
@@ -41,6 +44,8 @@ class ReferenceDriver:
             return f"a group of {task['group_size']} has no standard deviation with std_ddof={task['std_ddof']}"
         if task["group_size"] < 2:
             return "a group of one has nothing to be compared with"
+        if kind_of(task["name"]).turns > 1 and cell.track == "fixed_length":
+            return f"{task['name']} has turns, which end with EOS: on the fixed-length track none ends"
         if options["engine"] == "vllm" and task["temperature"] > VLLM_HOTTEST:
             return f"vLLM takes no temperature above {VLLM_HOTTEST:g}"
         return None

@@ -147,7 +147,7 @@ class Settings:
         attempt: 0, or how often this cell was started before and died.
         fault: what a drill does to the cell; empty where it does nothing.
         publication: `full`, `sharded` or `adapter`; a shared module is handed over whatever it says.
-        versions: `one` a completion (a publication waits for requests in flight), or `token`.
+        versions: `one` a completion (a publication waits for requests in flight), one a `turn`, or one a `token`.
         logprobs: the regime [12.4.3]: `recompute` the old log-probs in the trainer, take the `engine`'s, or `unified`.
         lag_bound: updates that a batch may be behind at its first optimizer step; for the asynchronous layout.
     """

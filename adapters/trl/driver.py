@@ -10,6 +10,7 @@ from adapters.trl.native import native_figures
 from adapters.trl.settings import grpo_arguments, uses_vllm
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
+from harness.task.kinds import kind_of
 
 LAYOUTS = ("colocated_sync", "disaggregated_sync")
 ENGINES = ("generate", "vllm")
@@ -32,6 +33,8 @@ class TrlDriver:
             return f"TRL's GRPOTrainer has no layout {layout}; it has {', '.join(LAYOUTS)}"
         if engine not in ENGINES:
             return f"TRL has no engine {engine}; it has {', '.join(ENGINES)}"
+        if kind_of(cell.task["name"]).turns > 1:
+            return f"task {cell.task['name']} has several turns; this adapter drives GRPOTrainer with one turn a prompt"
         if cell.task["group_size"] < 2:
             return "TRL refuses groups of one completion"
         return _missing_device(cell, layout)

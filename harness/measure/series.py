@@ -174,7 +174,7 @@ def _bucket_edges(number: int) -> Series:
 
 def _log_ratio(view: CellView) -> Series:
     trained, rows = view.tables.trained, ratio_rows(view)
-    buckets = length_buckets(view.tables.rollouts.response_tokens[trained.rollout[rows]])
+    buckets = length_buckets(view.tables.rollouts.policy_tokens[trained.rollout[rows]])
     out: list[Series] = []
     for number, part in _split(buckets, rows).items():
         tokens = trained.defined[part]

@@ -57,7 +57,7 @@ class Mismatch(Measure):
     def compute(self, view: CellView) -> list[Value]:
         """All first, then bucket by bucket."""
         rows, trained = zero_lag_rows(view), view.tables.trained
-        buckets = length_buckets(view.tables.rollouts.response_tokens[trained.rollout[rows]])
+        buckets = length_buckets(view.tables.rollouts.policy_tokens[trained.rollout[rows]])
         out = [self._of(view, rows, "")]
         for number in np.unique(buckets):
             out.append(self._of(view, rows[buckets == number], bucket_label(int(number))))

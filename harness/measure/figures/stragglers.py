@@ -31,9 +31,7 @@ def rollout_seconds(view: CellView) -> tuple[Array, Array]:
     if not len(rows):
         raise UnmeasuredError("the engine gives no times of single completions")
     seconds = (rollouts.t_end[rows] - rollouts.t_start[rows]) / 1e9
-    if _all_equal(rollouts.trace[rows], seconds) and not _all_equal(
-        rollouts.trace[rows], rollouts.response_tokens[rows]
-    ):
+    if _all_equal(rollouts.trace[rows], seconds) and not _all_equal(rollouts.trace[rows], rollouts.policy_tokens[rows]):
         raise UnmeasuredError(TOGETHER)
     return seconds, rows
 
@@ -99,12 +97,12 @@ class TokenUtilisation(Utilisation):
     uses of its rectangle of decode steps."""
 
     tag, title = "straggler_utilisation_tokens", "Straggler utilisation, by tokens"
-    needs = ("rollouts.response_tokens", "rollouts.trace_id")
+    needs = ("rollouts.policy_mask", "rollouts.trace_id")
 
     def compute(self, view: CellView) -> Value:
         """By generated batch."""
         rollouts = view.tables.rollouts
-        return self.median(rollouts.trace[view.rollouts], rollouts.response_tokens[view.rollouts])
+        return self.median(rollouts.trace[view.rollouts], rollouts.policy_tokens[view.rollouts])
 
 
 @figure

@@ -8,62 +8,18 @@ from adapters.reference.driver import driver
 from adapters.reference.settings import Settings
 from harness.execute.adapter import find_adapter
 from harness.execute.cell import Cell
+from tests.adapters.reference import cells
 
-TASK: dict[str, Any] = {
-    "name": "arithmetic",
-    "steps": 10,
-    "warmup_steps": 1,
-    "prompts_per_batch": 2,
-    "group_size": 4,
-    "max_tokens": 5,
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "top_k": 0,
-    "min_p": 0.0,
-    "minibatches": 2,
-    "micro_batches": 1,
-    "inner_epochs": 2,
-    "learning_rate": 1e-3,
-    "adam_beta1": 0.9,
-    "adam_beta2": 0.999,
-    "adam_eps": 1e-8,
-    "weight_decay": 0.0,
-    "max_grad_norm": 1.0,
-    "lr_schedule": "constant",
-    "clip_low": 0.2,
-    "clip_high": 0.2,
-    "loss": "token_mean",
-    "advantage_std": "group",
-    "std_ddof": 1,
-    "advantage_eps": 1e-4,
-    "kl_beta": 0.0,
-    "precision": "float32",
-    "gradient_checkpointing": False,
-    "verifier_timeout_s": 5.0,
-    "mask_truncated": False,
-}
+TASK = {"steps": 10, "prompts_per_batch": 2, "minibatches": 2, "inner_epochs": 2}
 
 
 def cell(
     folder: Path, engine: str = "transformers", layout: str = "colocated_sync", track: str = "free", **task: Any
 ) -> Cell:
-    return Cell(
-        run_id="r",
-        cell_id="c",
-        adapter="reference",
-        package="adapters.reference",
-        layout={"name": layout},
-        track=track,
-        repeat=0,
-        seed=1,
-        observer=True,
-        bundle=str(folder),
-        directory=str(folder),
-        profile={"name": "cpu", "device": "cpu", "threads": 2},
-        model={"name": "tiny"},
-        adapter_options={"engine": engine, "verify_every": 10},
-        task=TASK | task,
-    )
+    content = cells.cell(folder, layout={"name": layout, "lag_bound": 0}, track=track, task=TASK | task)
+    content["adapter_options"]["engine"] = engine
+    named = {"adapter": "reference", "package": "adapters.reference", "repeat": 0, "model": {"name": "tiny"}}
+    return Cell(**content | named)
 
 
 def test_it_is_found_with_a_lock_for_each_engine() -> None:
@@ -77,12 +33,13 @@ def test_it_is_found_with_a_lock_for_each_engine() -> None:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"layout": "disaggregated_sync"}, "layout"),
+        ({"layout": "elsewhere"}, "layout"),
         ({"engine": "sglang"}, "engine"),
         ({"precision": "bfloat16"}, "precision"),
         ({"lr_schedule": "cosine"}, "lr_schedule"),
         ({"loss": "sum"}, "loss"),
         ({"group_size": 1, "std_ddof": 0}, "group of one"),
+        ({"name": "arithmetic_two_turn", "track": "fixed_length"}, "none ends"),
         ({"group_size": 2, "std_ddof": 2}, "no standard deviation"),
         ({"engine": "vllm", "temperature": 2.5}, "temperature"),
     ],

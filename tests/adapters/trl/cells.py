@@ -77,6 +77,8 @@ def cell_of(
         "observer": observer,
         "bundle": str(bundle),
         "directory": str(directory),
+        "attempt": 0,
+        "fault": {"name": "none"},
         "profile": PROFILES[profile],
         "model": {"name": "tiny"},
         "adapter_options": OPTIONS | (options or {}),

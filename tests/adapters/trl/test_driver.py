@@ -45,6 +45,7 @@ def test_it_renders_one_process_and_what_trl_is_told(tmp_path: Path) -> None:
         ({"layout": "colocated_async"}, "no layout colocated_async"),
         ({"options": {"engine": "sglang"}}, "no engine sglang"),
         ({"group_size": 1}, "groups of one"),
+        ({"name": "arithmetic_two_turn"}, "task arithmetic_two_turn has several turns"),
         ({"options": VLLM}, "needs a GPU"),
         ({"layout": "disaggregated_sync"}, "needs a GPU"),
         ({"options": VLLM, "profile": "one_gpu"}, None),
