@@ -9,7 +9,7 @@ from harness.measure.values import Direction, Value
 if TYPE_CHECKING:
     from harness.measure.view import CellView
 
-TOPICS = ("throughput", "stages", "lag and ratios", "mismatch", "memory", "cost", "work done", "integrity")
+TOPICS = ("throughput", "stages", "lag and ratios", "mismatch", "memory", "cost", "work done", "recovery", "integrity")
 
 
 class UnmeasuredError(Exception):

@@ -42,6 +42,7 @@ class MeasureContext:
         native_definitions: from `adapter.yaml`, `{key, definition, measure, differs_because}` and optionally
             `reduce` (how the figure's steps become one number: `mean`, the default, or `increase` for a running total)
             and `scale` (what to multiply it by to have it in our unit).
+        between_failures: mean seconds between failures as declared (`checkpoint.mtbf_s`), or None.
     """
 
     task: dict[str, Any]
@@ -49,6 +50,7 @@ class MeasureContext:
     price: dict[str, Any] | None = None
     roofline: dict[str, Any] | None = None
     native_definitions: list[dict[str, Any]] = field(default_factory=list)
+    between_failures: float | None = None
 
 
 class Tables:
