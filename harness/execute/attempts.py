@@ -67,7 +67,7 @@ class Attempts:
 
         started = time.perf_counter_ns()
         outcome = launcher.run(self._argv, self._env, on_poll)
-        return Attempt(number, started, time.perf_counter_ns(), log_start, outcome)
+        return Attempt(number, started, launcher.ended_at, log_start, outcome)
 
 
 def _note(attempt: Attempt) -> dict[str, str]:

@@ -126,13 +126,15 @@ def end_orphan(directory: Path) -> None:
 
 
 class Launcher:
-    """One process group under watch. `members` are its processes, looked up once a second."""
+    """One process group under watch. `members` are its processes, looked up once a second; `ended_at` is when the first
+    of them was seen to have ended, or was made to (perf_counter_ns)."""
 
     def __init__(self, directory: Path, limits: Limits, sampler: LedgerWriter | None) -> None:
         self._directory, self._limits, self._sampler = directory, limits, sampler
         self._peak = 0
         self._last_sample = 0.0
         self.members: list[psutil.Process] = []
+        self.ended_at = 0
 
     def run(self, argv: list[str], env: dict[str, str], on_poll: Callable[[], None]) -> Outcome:
         """Run `argv` to its end, or to a limit. `on_poll` is called several times a second.
@@ -155,6 +157,7 @@ class Launcher:
         try:
             self._remember(_found(process.pid))
             ending = self._watch(process, start, on_poll)
+            self.ended_at = time.perf_counter_ns()
         finally:
             end_group(process.pid, self.members)
             process.wait()
