@@ -13,6 +13,8 @@ from harness.measure.figures import (
     memory,
     mismatch,
     pipeline,
+    recovery,
+    restart_change,
     stragglers,
     throughput,
     time,
@@ -36,6 +38,8 @@ ROOMS = (
     learning,
     completions,
     decoding,
+    recovery,
+    restart_change,
 )
 """Importing a room registers its figures."""
 
