@@ -12,6 +12,7 @@ from harness.task.makers.job import seal
 from harness.task.problem import Canary, Problem
 
 ARITHMETIC: dict[str, Any] = {"name": "arithmetic", "problems": {"count": 8, "operators": "+", "max_operand": 9}}
+TWO_TURN: dict[str, Any] = {"name": "arithmetic_two_turn", "problems": {"count": 8}}
 GYM: dict[str, Any] = {"name": "reasoning_gym", "problems": {"dataset": "obedient", "count": 3}}
 GYM_VERSION = "reasoning-gym-9.9/obedient"
 
@@ -66,8 +67,8 @@ def write_bundle(folder: Path, task: dict[str, Any] = ARITHMETIC, **facts: Any) 
 
 
 def _problems(task: dict[str, Any]) -> tuple[list[Problem], Canary, str]:
-    if task["name"] == "arithmetic":
-        kind = kind_of("arithmetic")
+    if task["name"] != "reasoning_gym":
+        kind = kind_of(task["name"])
         problems = kind.problems(task["problems"], "prompts", task["problems"]["count"])
         return problems, kind.canary(task["problems"], problems), kind.version(task["problems"])
     entry = {"dict": [["answer", "yes"]]}
