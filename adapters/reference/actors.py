@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from adapters.reference.engine import Completion
+from adapters.reference.faults import Faults
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
@@ -62,7 +62,9 @@ class RolloutReplica(_Role):
         longest = longest_prompt(prompts, self._settings.decoding.max_tokens)
         engine = make_engine(self._settings, model, longest, tokenizer.eos_token_id, shared=False)
         self._stack.callback(engine.close)
-        self._worker = RolloutWorker(engine, self._settings, self._probe, self._number)
+        faults = Faults(self._settings, f"rollout-{self._number}")
+        self._worker = RolloutWorker(engine, self._settings, self._probe, faults, self._number)
+        self._stack.callback(self._worker.close)
         self._worker.warm_up(prompts[: self._settings.prompts_per_batch])
 
     def generate(self, request: Request) -> Answer:
@@ -77,7 +79,11 @@ class RolloutReplica(_Role):
         """See `RolloutWorker.activate`."""
         return self._worker.activate(shipment)
 
-    def control(self, prompts: Sequence[list[int]], tokens: int) -> list[Completion]:
+    def revert(self, shipment: Shipment) -> Receipt:
+        """See `RolloutWorker.revert`."""
+        return self._worker.revert(shipment)
+
+    def control(self, prompts: Sequence[list[int]], tokens: int) -> Answer:
         """See `RolloutWorker.control`."""
         return self._worker.control(prompts, tokens)
 
@@ -113,14 +119,15 @@ class TrainerRank(_Role):
 
         from adapters.reference.policy import check_output_layer, load_policy
         from adapters.reference.trainer import Trainer
-        from adapters.reference.weights import FileSender
+        from adapters.reference.weights import make_sender
 
         torch.set_flush_denormal(True)
         torch.set_num_threads(self._settings.pools.trainer_threads)
         model = load_policy(self._bundle.model_dir, self._settings.device)
         check_output_layer(model, self._bundle.prompts[0].token_ids, self._settings.device)
         self._trainer = Trainer(model, self._settings, pad=0, probe=self._probe)
-        self._sender = FileSender(self._trainer, self._settings, "full")
+        faults = Faults(self._settings, f"trainer-{self._rank}")
+        self._sender = make_sender(self._trainer, self._settings, faults, self._rank)
 
     def score(self, samples: Sequence[Sample], trace_id: str, step: int) -> Scores:
         """See `Trainer.score`."""

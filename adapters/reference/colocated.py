@@ -9,6 +9,7 @@ from transformers import AutoTokenizer
 from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.engines import make_engine
 from adapters.reference.facts import trainer_facts
+from adapters.reference.faults import Faults
 from adapters.reference.learner import Learner
 from adapters.reference.loop import Loop, Parts
 from adapters.reference.policy import check_output_layer, load_policy
@@ -59,11 +60,11 @@ def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built
     longest = longest_prompt(bundle.prompts, settings.decoding.max_tokens)
     engine = make_engine(settings, model, longest, tokenizer.eos_token_id, shared=True)
     stack.callback(engine.close)
-    worker = RolloutWorker(engine, settings, probe)
+    worker = RolloutWorker(engine, settings, probe, Faults(settings, "rollout-0"))
     worker.warm_up(scheduler.batch(0))
     pool = LocalPool(worker)
     buffer = RolloutBuffer(settings, bundle, probe)
-    sender = InProcessSender(trainer, settings, engine.publication_kind)
+    sender = InProcessSender(trainer, settings, engine.publication_kind, Faults(settings, "trainer-0"))
     publisher = Publisher(sender, pool, prompts, settings, probe)
     parts = Parts(
         scheduler=scheduler,

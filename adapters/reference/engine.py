@@ -1,7 +1,7 @@
 """The rollout engine as the loop sees it, and the clock that tells prefill from decode. Standard library only."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Protocol
@@ -76,7 +76,8 @@ class Phase:
 
 @dataclass(frozen=True)
 class Generation:
-    """`groups[i]` holds the completions of prompt i; `phases` lie end to end over the time of the call."""
+    """`groups[i]` holds the completions of prompt i; `phases` lie end to end over the time of the call, but
+    for changes of the weights in it."""
 
     groups: list[list[Completion]]
     phases: list[Phase]
@@ -91,17 +92,28 @@ class Engine(Protocol):
     name: str
     publication_kind: str
 
-    def generate(self, prompts: Sequence[Sequence[int]], n: int, max_tokens: int) -> Generation:
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        n: int,
+        max_tokens: int,
+        between: Callable[[], bool] | None = None,
+    ) -> Generation:
         """`n` completions of at most `max_tokens` tokens for each prompt's token ids, drawn by torch's default random
         generator under the decoding rule that the engine was made with.
+
+        Args:
+            between: called between two forward passes; it may call `publish`, and says whether it did. What was
+                computed with the old weights is then computed again, and completions say each token's version.
 
         Raises:
             SystemFailure: the engine lost or failed a request.
         """
         ...
 
-    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:
-        """Serve these named tensors from now on; returns the bytes moved. Raises SystemFailure if it could not."""
+    def publish(self, weights: Iterable[tuple[str, Any]], version: int) -> int:
+        """Serve these named tensors, of that policy version, from now on; returns the bytes moved. It may keep the
+        tensors and serve from them. Raises SystemFailure if it could not."""
         ...
 
     def close(self) -> None:
@@ -116,6 +128,7 @@ class PhaseClock:
     def __init__(self) -> None:
         self._phases: list[Phase] = []
         self._edge = time.perf_counter_ns()
+        self._joins = True
 
     def step(self, prefilling: int, decoding: int, input_tokens: int, output_tokens: int) -> int:
         """An engine step has just ended; counts are its requests on their prompt, requests past it, prompt tokens
@@ -123,11 +136,15 @@ class PhaseClock:
         stage = "generate" if prefilling and decoding else "prefill" if prefilling else "decode"
         end = time.perf_counter_ns()
         phase = Phase(stage, self._edge, end, 1, input_tokens, output_tokens, prefilling + decoding)
-        if self._phases and self._phases[-1].stage == stage:
+        if self._joins and self._phases and self._phases[-1].stage == stage:
             phase = _joined(self._phases.pop(), phase)
         self._phases.append(phase)
-        self._edge = end
+        self._edge, self._joins = end, True
         return end
+
+    def skip(self) -> None:
+        """What happened since the last step was no generation: no phase is charged for it."""
+        self._edge, self._joins = time.perf_counter_ns(), False
 
     def stop(self) -> list[Phase]:
         """All phases; the last one is charged the time up to now (results are being handed over)."""

@@ -7,7 +7,7 @@ changed in place. What is added here: the clock around its engine step.
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from transformers.generation.continuous_batching.continuous_api import Continuou
 
 from adapters.reference.engine import Completion, Generation, PhaseClock
 from adapters.reference.settings import Decoding, Settings
-from harness.errors import SystemFailure
+from harness.errors import HarnessBug, SystemFailure
 from harness.probe.hooks import HookPoint
 
 API = "transformers.generation.continuous_batching.continuous_api"
@@ -69,7 +69,8 @@ class TransformersEngine:
         """`longest_prompt` is in tokens, `eos` the id of the end-of-sequence token; `shared` says that `model` is the
         trained module itself."""
         self._model, self._decoding, self._eos = model, settings.decoding, eos
-        self.publication_kind = "shared" if shared else "full"
+        self.publication_kind = "shared" if shared else settings.publication
+        self._whole = settings.publication != "adapter"
         longest = longest_prompt + settings.decoding.max_tokens
         self._manager = _TimedManager(
             model=model,
@@ -81,8 +82,17 @@ class TransformersEngine:
         with self._manager.pause():
             pass
 
-    def generate(self, prompts: Sequence[Sequence[int]], n: int, max_tokens: int) -> Generation:
-        """See `Engine.generate`."""
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        n: int,
+        max_tokens: int,
+        between: Callable[[], bool] | None = None,
+    ) -> Generation:
+        """See `Engine.generate`. The library keeps what requests in flight computed with the old weights, so that
+        nothing may come between two passes."""
+        if between is not None:
+            raise HarnessBug("continuous batching cannot change weights under a request")
         self._model.eval()
         manager = self._manager
         manager.num_return_sequences = n
@@ -97,17 +107,27 @@ class TransformersEngine:
         groups = [[self._completion(outputs, name, n, index) for index in range(n)] for name in names]
         return Generation(groups, clock.stop())
 
-    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:
-        """Copy the weights into the module, unless it is the trainer's own. The cache holds no block of a finished
-        request, because blocks are not shared between requests."""
+    def publish(self, weights: Iterable[tuple[str, Any]], version: int) -> int:  # noqa: ARG002 (one version a request)
+        """Serve from these tensors: nothing to do where the module is the trainer's own, the parameters point at them
+        on a CPU, and elsewhere they are copied. The cache holds no block of a finished request, because blocks are not
+        shared between requests.
+
+        Raises:
+            SystemFailure: they are not the module's; it is as it was.
+        """
         if self.publication_kind == "shared":
             return 0
-        held, moved = dict(self._model.named_parameters()), 0
+        held, given = dict(self._model.named_parameters()), dict(weights)
+        wrong = [name for name, tensor in given.items() if name not in held or held[name].shape != tensor.shape]
+        if wrong or (self._whole and len(given) != len(held)):
+            raise SystemFailure(f"a publication does not fit the module: {wrong or set(held) - set(given)}")
         with self._manager.pause(), torch.no_grad():
-            for name, tensor in weights:
-                held[name].copy_(tensor)
-                moved += tensor.numel() * tensor.element_size()
-        return moved
+            for name, tensor in given.items():
+                if held[name].device == tensor.device and held[name].dtype == tensor.dtype:
+                    held[name].data = tensor
+                else:
+                    held[name].copy_(tensor)
+        return sum(tensor.numel() * tensor.element_size() for tensor in given.values())
 
     def close(self) -> None:
         """Stop the engine's thread."""

@@ -1,4 +1,4 @@
-"""The fast engine: vLLM in the loop's process, fed with the trainer's weights after each batch.
+"""The fast engine: vLLM in the process of the loop or of a replica, fed with the trainer's weights after each batch.
 
 Traps of its CPU build, each met here: a bare `load_weights` applies half (use `reload_weights`); a tied output layer
 stays packed as it was (repack it); the prefix cache outlives a change of weights (reset it, and believe only its
@@ -8,7 +8,7 @@ answer); its own checksums prove nothing (the publisher compares log-probs); the
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,14 @@ HOOKS = (
     HookPoint("vllm.v1.engine.core_client:InprocClient", "decode", "the engine runs in this process"),
     HookPoint(f"{SCHEDULER}.schedule", "prefill", "what a forward pass computes for each request"),
     HookPoint(f"{RUNNER}.reload_weights", "weight_sync", "replaces all weights from tensors", ("weights_iterator",)),
-    HookPoint("vllm:LLM.reset_prefix_cache", "weight_sync", "forgets keys and values of the old weights"),
+    HookPoint(
+        "vllm:LLM.reset_prefix_cache",
+        "weight_sync",
+        "forgets keys and values of the old weights, those of requests in flight too",
+        ("reset_running_requests",),
+    ),
+    HookPoint("vllm.v1.engine.llm_engine:LLMEngine.set_weight_version", "weight_sync", "what later tokens are tagged"),
+    HookPoint("vllm.outputs:WeightVersionSpan", "tokens", "which version sampled which tokens"),
 )
 
 BLOCK_TOKENS = 32
@@ -78,9 +85,16 @@ class VllmEngine:
         self._module = core.model_executor.driver_worker.worker.model_runner.model
         # On a GPU nothing is packed; on a CPU a tied output layer keeps the pack that was made at start.
         self._repacks = settings.device == "cpu" and model.config.tie_word_embeddings
+        self._under_requests = settings.versions == "token"
         self._asked = 0
 
-    def generate(self, prompts: Sequence[Sequence[int]], n: int, max_tokens: int) -> Generation:
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        n: int,
+        max_tokens: int,
+        between: Callable[[], bool] | None = None,
+    ) -> Generation:
         """See `Engine.generate`. Each completion is a request of its own; a group's later ones take the whole blocks
         of their prompt from the cache, where it fills any."""
         clock, queued = PhaseClock(), time.perf_counter_ns()
@@ -91,24 +105,32 @@ class VllmEngine:
             outputs = self._engine.step()
             end = self._watch.tick(clock)
             finished |= {output.request_id: (output.outputs[0], end) for output in outputs}
+            if between is not None and between():
+                clock.skip()
         timelines = self._watch.forget()
         lost = len(prompts) * n - len(finished)
         if lost:
             raise SystemFailure(f"vLLM lost {lost} of {len(prompts) * n} requests")
         groups = [
-            [self._completion(*finished[name], queued, timelines[inner]) for name, inner in group] for group in names
+            [self._completion(*finished[name], queued, timelines[inner], between is not None) for name, inner in group]
+            for group in names
         ]
         return Generation(groups, clock.stop())
 
-    def publish(self, weights: Iterable[tuple[str, Any]]) -> int:
+    def publish(self, weights: Iterable[tuple[str, Any]], version: int) -> int:
         """Copy the weights in. Raises SystemFailure where the cache of the old ones could not be dropped."""
         tensors = list(weights)
+        self._reload(tensors)
+        # Requests in flight, where there may be any, are put back and computed anew from their first token on.
+        if self._llm.reset_prefix_cache(reset_running_requests=self._under_requests) is not True:
+            raise SystemFailure("vLLM did not reset its prefix cache: it would answer from the old weights")
+        self._engine.set_weight_version(str(version))
+        return sum(tensor.numel() * tensor.element_size() for _, tensor in tensors)
+
+    def _reload(self, tensors: list[tuple[str, Any]]) -> None:
         self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(tensors)})
         if self._repacks:
             self._module.lm_head.quant_method.process_weights_after_loading(self._module.lm_head)
-        if self._llm.reset_prefix_cache() is not True:
-            raise SystemFailure("vLLM did not reset its prefix cache: it would answer from the old weights")
-        return sum(tensor.numel() * tensor.element_size() for _, tensor in tensors)
 
     def close(self) -> None:
         """Shut the engine down."""
@@ -122,7 +144,7 @@ class VllmEngine:
         self._watch.expect(inner, len(prompt))
         return name, inner
 
-    def _completion(self, output: Any, end: int, queued: int, timeline: "_Timeline") -> Completion:
+    def _completion(self, output: Any, end: int, queued: int, timeline: "_Timeline", tagged: bool) -> Completion:
         if output.finish_reason not in ("stop", "length"):
             raise SystemFailure(f"vLLM ended a request with {output.finish_reason}")
         return Completion(
@@ -134,6 +156,7 @@ class VllmEngine:
             t_start=timeline.start,
             t_first=timeline.first,
             t_end=end,
+            versions=_versions(output) if tagged else None,
         )
 
 
@@ -172,21 +195,30 @@ class _Watch:
     def tick(self, clock: PhaseClock) -> int:
         """The planned pass has just ended; tell the clock what it was. Returns the time of its end."""
         plan = self._planned
-        computed = {request.req_id: request.num_computed_tokens for request in plan.scheduled_new_reqs}
-        for name in computed:
+        passes = {request.req_id: (request.num_computed_tokens, 0) for request in plan.scheduled_new_reqs}
+        for name in passes:
             self._timelines[name].start = self._planned_at
         cached = plan.scheduled_cached_reqs
-        on_prompt = zip(cached.req_ids, cached.num_computed_tokens, cached.num_output_tokens, strict=True)
-        computed |= {name: before for name, before, sampled in on_prompt if sampled == 0}
+        before = zip(cached.num_computed_tokens, cached.num_output_tokens, strict=True)
+        passes |= dict(zip(cached.req_ids, before, strict=True))
         tokens = plan.num_scheduled_tokens
-        done = [
-            name for name, before in computed.items() if before + tokens[name] >= self._timelines[name].prompt_tokens
-        ]
-        decoding = len(tokens) - len(computed)
-        end = clock.step(len(computed), decoding, sum(tokens[name] for name in computed), decoding + len(done))
-        for name in done:
-            self._timelines[name].first = end
+        # A request that was put back computes its prompt and what it had sampled in one pass, or in several.
+        whole = {name: self._timelines[name].prompt_tokens + sampled for name, (_, sampled) in passes.items()}
+        samples = [name for name, (computed, _) in passes.items() if computed + tokens[name] >= whole[name]]
+        on_prompt = [name for name, (computed, sampled) in passes.items() if not sampled or computed < whole[name] - 1]
+        computed_tokens = sum(tokens[name] for name in on_prompt)
+        end = clock.step(len(on_prompt), len(passes) - len(on_prompt), computed_tokens, len(samples))
+        for name in samples:
+            self._timelines[name].first = self._timelines[name].first or end
         return end
+
+
+def _versions(output: Any) -> list[int]:
+    """The policy version of each token, as the engine tagged them."""
+    versions = [int(span.version) for span in output.weight_versions for _ in range(span.start, span.end)]
+    if len(versions) != len(output.token_ids):
+        raise SystemFailure(f"vLLM tagged {len(versions)} of {len(output.token_ids)} tokens with their version")
+    return versions
 
 
 def _sampling(decoding: Decoding, eos: int, max_tokens: int) -> SamplingParams:

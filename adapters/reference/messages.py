@@ -1,7 +1,8 @@
 """What the roles of the loop say to one another: plain data that crosses a process boundary. Standard library only."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.reference.engine import Completion
@@ -79,14 +80,39 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where one named tensor lies in the bytes of a publication: `size` bytes from `start` on, in row-major order."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one trainer rank wrote of one tensor: `size` bytes of the publication from `start` on, in the file or the
+    memory at `path`, with their digest."""
+
+    name: str
+    start: int
+    size: int
+    digest: str
+    path: str
+
+
+@dataclass(frozen=True)
 class Shipment:
     """From the trainer to every replica: the weights of one publication.
 
     Attributes:
         number: of the publication; `policy_version`: of the weights.
         kind: `shared`, `full`, `sharded` or `adapter`.
-        path: where the tensors lie, for a replica that is another process.
-        digest: over the tensors' bytes; None where nothing moves.
+        layout: what the publication is made of, for a replica that is another process.
+        parts: what the ranks wrote of it; together they must be all of it.
+        ranks: how many wrote.
+        digest: over the digests of all parts; None where the tensors are handed over.
         tensors: the named tensors, for an engine in the trainer's own process.
     """
 
@@ -94,15 +120,38 @@ class Shipment:
     policy_version: int
     kind: str
     bytes: int
-    path: str | None = None
+    layout: tuple[Place, ...] = ()
+    parts: tuple[Part, ...] = ()
+    ranks: int = 1
     digest: str | None = None
     tensors: Callable[[], Iterable[tuple[str, Any]]] | None = None
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """From one replica: whether it holds (after `stage`) or serves (after `activate`) a shipment, and if not, why."""
+    """From one replica, after `stage`, `activate` or `revert`: whether it did as asked, and if not, why.
+
+    Attributes:
+        serves: number of the publication that it answers with now, -1 before the first; None where it cannot tell.
+    """
 
     replica: int
     ok: bool
+    serves: int | None
     detail: str = ""
+
+
+def total_digest(parts: Iterable[Part]) -> str:
+    """SHA-256 over what was written where, and the digests of it."""
+    ordered = sorted(parts, key=lambda part: part.start)
+    return hashlib.sha256(
+        str([(part.name, part.start, part.size, part.digest) for part in ordered]).encode()
+    ).hexdigest()
+
+
+def merged(shares: Sequence[Shipment]) -> Shipment:
+    """One shipment from what each trainer rank has written of it."""
+    parts = tuple(part for share in shares for part in share.parts)
+    if not parts:
+        return shares[0]
+    return replace(shares[0], bytes=sum(share.bytes for share in shares), parts=parts, digest=total_digest(parts))

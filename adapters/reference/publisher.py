@@ -1,18 +1,24 @@
-"""The publisher: gives every replica the trainer's weights, and proves that they serve them [12.4.5]."""
+"""The publisher: gives every replica the trainer's weights, and proves that they serve them [12.4.5].
 
+Two phases. Every replica takes the weights in beside those that it serves and checks their digest; only when all have
+them does any serve them. Whatever goes wrong before that leaves the old version served, and the loop goes on with it.
+"""
+
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from adapters.reference.engine import Completion
-from adapters.reference.messages import Receipt, Shipment
+from adapters.reference.cluster import ActorLost
+from adapters.reference.messages import Answer, Receipt, Shipment
 from adapters.reference.settings import Settings
 from harness.errors import SystemFailure
 from harness.probe import Probe
 
 CONTROL_PROMPTS = 2
-CONTROL_TOKENS = 4
+CONTROL_TOKENS = 16
 TOLERANCE = 1e-4
 
 
@@ -25,7 +31,8 @@ class Sender(Protocol):
         ...
 
     def ship(self, number: int) -> Shipment:
-        """The current weights as publication `number`, ready to be taken."""
+        """The current weights as publication `number`, ready to be taken. What publication `number - 1` consists of
+        stays as it is. Raises OSError or SystemFailure where it could not be made."""
         ...
 
     def sampled_logprobs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
@@ -49,8 +56,12 @@ class Receivers(Protocol):
         """Serve what was staged, from the next request on."""
         ...
 
-    def control(self, prompts: Sequence[list[int]], tokens: int) -> list[list[Completion]]:
-        """One completion a control prompt, from each replica."""
+    def revert(self, shipment: Shipment) -> list[Receipt]:
+        """Serve what was served before that shipment, if it is served."""
+        ...
+
+    def control(self, prompts: Sequence[list[int]], tokens: int) -> list[Answer]:
+        """One completion a control prompt, each a group of its own."""
         ...
 
 
@@ -59,14 +70,46 @@ class Prepared:
     """A publication that was shipped and staged, and is not served yet.
 
     Attributes:
+        shipment: None where the trainer could not make it.
+        policy_version: of the weights.
         t_start: when it was begun (perf_counter_ns).
-        holding: how many replicas hold it; `refusal` says why the first of the others does not, or is empty.
+        seconds: what shipping and staging took.
+        refusal: why it must not be served; empty where every replica holds it.
     """
 
-    shipment: Shipment
+    number: int
+    shipment: Shipment | None
+    policy_version: int
     t_start: int
-    holding: int
+    seconds: dict[str, float]
     refusal: str
+
+
+@dataclass
+class Outcome:
+    """How a publication went.
+
+    Attributes:
+        refused: why it is not served, and all replicas serve the one before it; empty where all serve this one.
+        gap: the largest difference of a control log-prob, where they were checked.
+        seconds: what each phase took.
+        t_end: when the last replica served it, or when it was refused (perf_counter_ns); verification comes after.
+        ok: whether every replica serves it, with the trainer's log-probs as far as they were checked.
+    """
+
+    refused: str
+    seconds: dict[str, float]
+    t_end: int = 0
+    acknowledged: int = 0
+    gap: float | None = None
+    ok: bool = False
+
+    @property
+    def detail(self) -> str:
+        """The publication's `detail` in the ledger, JSON."""
+        found: dict[str, Any] = {name: round(value, 6) for name, value in self.seconds.items()}
+        found |= {} if self.gap is None else {"control_logprob_gap": float(f"{self.gap:.3g}")}
+        return json.dumps(found | ({"refused": self.refused} if self.refused else {}))
 
 
 class Publisher:
@@ -80,78 +123,154 @@ class Publisher:
         self._sender, self._receivers, self._probe = sender, receivers, probe
         self._control = list(prompts[:CONTROL_PROMPTS])
         self._settings = settings
+        self._serves = False
         self.published = self.policy_version = -1
 
-    def publish(self) -> float | None:
+    def publish(self) -> Outcome:
         """Prepare and commit at once; see both."""
         return self.commit(self.prepare())
 
     def prepare(self) -> Prepared:
         """Ship the trainer's current weights and have every replica take them in beside what it serves. Replicas may
         answer requests meanwhile, and the trainer may go on once this returns."""
-        number, start = self.published + 1, time.perf_counter_ns()
-        shipment = self._sender.ship(number)
-        receipts = self._receivers.stage(shipment)
-        return Prepared(shipment, start, sum(receipt.ok for receipt in receipts), _refusal(receipts))
+        number, start, version = self.published + 1, time.perf_counter_ns(), self._sender.version
+        seconds: dict[str, float] = {}
+        shipment = None
+        try:
+            with _timed(seconds, "ship_s"):
+                shipment = self._sender.ship(number)
+            with _timed(seconds, "stage_s"):
+                refusal = _refusal(self._receivers.stage(shipment))
+        except ActorLost:
+            raise
+        except (OSError, SystemFailure) as error:
+            refusal = str(error)
+        return Prepared(number, shipment, version, start, seconds, refusal)
 
-    def commit(self, prepared: Prepared) -> float | None:
-        """Have every replica serve what was prepared; no replica may have a request in flight. Returns the largest
-        difference of a control log-prob, if checked: then the trainer must still be at the published version. A
-        publication that a replica refused is written as such, and the old version keeps being served.
+    def commit(self, prepared: Prepared) -> Outcome:
+        """Have every replica serve what was prepared, each from its next request on; where control log-probs are
+        checked the trainer must still be at the published version. One that is refused leaves the old one served by
+        all, and its number to the next one.
 
         Raises:
-            SystemFailure: a replica does not serve the weights that it was given.
+            SystemFailure: replicas may be serving different versions, or not the weights that they were given; or no
+                old version is served, to go on with.
         """
-        if prepared.refusal:
-            self._write(prepared, prepared.holding, None, prepared.refusal)
-            self._probe.fault("publication_refused", "system", "publisher", prepared.refusal)
-            return None
-        receipts = self._receivers.activate(prepared.shipment)
-        served, refusal = sum(receipt.ok for receipt in receipts), _refusal(receipts)
-        gap = None if refusal or not self.verifies(prepared) else self.control_gap()
-        if gap is not None and not gap <= TOLERANCE:
-            refusal = f"control log-probs differ by {gap:.3g}, more than {TOLERANCE:g}"
-        self._write(prepared, served, gap, refusal)
-        if refusal:
-            raise SystemFailure(f"publication {prepared.shipment.number}: {refusal}")
-        self.published, self.policy_version = prepared.shipment.number, prepared.shipment.policy_version
-        return gap
+        outcome = Outcome(prepared.refusal, dict(prepared.seconds), time.perf_counter_ns())
+        shipment = None if prepared.refusal else prepared.shipment
+        try:
+            if shipment is not None:
+                self._activate(shipment, outcome)
+            if shipment is not None and not outcome.refused and self.verifies(prepared):
+                self._verify(shipment, outcome)
+            outcome.ok = not outcome.refused
+        finally:
+            self._write(prepared, outcome)
+        if outcome.refused:
+            self._probe.fault("publication_refused", "system", f"publication {prepared.number}", outcome.refused)
+            if not self._serves:
+                raise SystemFailure(f"publication {prepared.number}: {outcome.refused}; no older one is served")
+            return outcome
+        self._serves = True
+        self.published, self.policy_version = prepared.number, prepared.policy_version
+        return outcome
 
     def verifies(self, prepared: Prepared) -> bool:
         """Whether `commit` will compare control log-probs."""
-        return prepared.shipment.number % self._settings.verify_every == 0
+        return not self._serves or prepared.number % self._settings.verify_every == 0
 
-    def control_gap(self) -> float:
-        """The largest |difference| between any replica's and the trainer's log-probs on freshly sampled control tokens.
+    def control_gap(self, shipment: Shipment) -> float:
+        """The largest |difference| between any replica's and the trainer's log-probs on freshly sampled control tokens,
+        with the weights of `shipment` on both sides.
 
         Both are of the distribution really sampled, so that truncation is no mismatch. Not a number, if either is.
+
+        Raises:
+            SystemFailure: a replica says that it answered with another version.
         """
         tokens = min(CONTROL_TOKENS, self._settings.decoding.max_tokens)
-        gaps = []
-        for answers in self._receivers.control(self._control, tokens):
-            pairs = [(prompt, answer.tokens) for prompt, answer in zip(self._control, answers, strict=True)]
-            ours = [value for row in self._sender.sampled_logprobs(pairs) for value in row]
-            theirs = [value for answer in answers for value in answer.logprobs if value is not None]
-            gaps += [abs(one - other) for one, other in zip(ours, theirs, strict=True)]
+        gaps = [0.0]
+        for replica, answer in enumerate(self._receivers.control(self._control, tokens)):
+            said = (answer.published_version, answer.policy_version)
+            if said != (shipment.number, shipment.policy_version):
+                raise SystemFailure(
+                    f"replica {replica} says that it serves publication {said[0]} of version {said[1]}, "
+                    f"not {shipment.number} of version {shipment.policy_version}"
+                )
+            gaps += self._differences(replica, answer)
         return max(gaps, key=lambda gap: (gap != gap, gap))
 
-    def _write(self, prepared: Prepared, acknowledged: int, gap: float | None, refusal: str) -> None:
+    def _differences(self, replica: int, answer: Answer) -> list[float]:
+        theirs = [[value for value in group[0].logprobs if value is not None] for group in answer.groups]
+        pairs = [(prompt, group[0].tokens) for prompt, group in zip(self._control, answer.groups, strict=True)]
+        ours = self._sender.sampled_logprobs(pairs)
+        rows = [
+            {
+                "published_version": answer.published_version,
+                "policy_version": answer.policy_version,
+                "replica": replica,
+                "tokens": len(tokens),
+                "engine_logprobs": engine,
+                "trainer_logprobs": trainer,
+                "t": time.perf_counter_ns(),
+            }
+            for (_, tokens), engine, trainer in zip(pairs, theirs, ours, strict=True)
+        ]
+        self._probe.controls(rows)
+        both = [zip(engine, trainer, strict=True) for engine, trainer in zip(theirs, ours, strict=True)]
+        return [abs(one - other) for row in both for one, other in row]
+
+    def _activate(self, shipment: Shipment, outcome: Outcome) -> None:
+        with _timed(outcome.seconds, "activate_s"):
+            receipts = self._receivers.activate(shipment)
+        outcome.t_end = time.perf_counter_ns()
+        outcome.acknowledged = sum(receipt.ok for receipt in receipts)
+        outcome.refused = _refusal(receipts)
+        if outcome.refused:
+            self._take_back(shipment, receipts, outcome.refused)
+
+    def _take_back(self, shipment: Shipment, receipts: Sequence[Receipt], why: str) -> None:
+        old = self.published if self._serves else -1
+        if any(receipt.serves not in (old, None) for receipt in receipts):
+            receipts = self._receivers.revert(shipment)
+        if any(receipt.serves != old for receipt in receipts):
+            served = ", ".join(f"{receipt.replica}: {receipt.serves}" for receipt in receipts)
+            raise SystemFailure(f"publication {shipment.number}: {why}; replicas may serve different ones ({served})")
+
+    def _verify(self, shipment: Shipment, outcome: Outcome) -> None:
+        with _timed(outcome.seconds, "verify_s"):
+            outcome.gap = self.control_gap(shipment)
+        if not outcome.gap <= TOLERANCE:
+            detail = f"control log-probs differ by {outcome.gap:.3g}, more than {TOLERANCE:g}"
+            raise SystemFailure(f"publication {shipment.number}: {detail}")
+
+    def _write(self, prepared: Prepared, outcome: Outcome) -> None:
         shipment = prepared.shipment
         self._probe.publication(
-            published_version=shipment.number,
-            policy_version=shipment.policy_version,
+            published_version=prepared.number,
+            policy_version=prepared.policy_version,
             t_start=prepared.t_start,
-            t_end=time.perf_counter_ns(),
-            kind=shipment.kind,
-            bytes=shipment.bytes,
+            t_end=outcome.t_end,
+            kind=shipment.kind if shipment else self._settings.publication,
+            bytes=shipment.bytes if shipment else 0,
             replicas=self._receivers.replicas,
-            acknowledged=acknowledged,
-            tensor_hash=shipment.digest,
-            verified=None if gap is None else gap <= TOLERANCE,
-            ok=not refusal,
-            detail=refusal or (None if gap is None else f'{{"control_logprob_gap": {gap:.3g}}}'),
+            acknowledged=outcome.acknowledged,
+            tensor_hash=shipment.digest if shipment else None,
+            verified=None if outcome.gap is None else outcome.gap <= TOLERANCE,
+            ok=outcome.ok,
+            detail=outcome.detail,
         )
 
 
 def _refusal(receipts: Sequence[Receipt]) -> str:
-    return next((f"replica {receipt.replica}: {receipt.detail}" for receipt in receipts if not receipt.ok), "")
+    refused = [receipt for receipt in receipts if not receipt.ok]
+    return f"replica {refused[0].replica}: {refused[0].detail}" if refused else ""
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[phase] = time.perf_counter() - start

@@ -11,8 +11,7 @@ from typing import Any
 
 from adapters.reference.buffer import split_evenly
 from adapters.reference.cluster import Actor, ActorLost, Call, Cluster
-from adapters.reference.engine import Completion
-from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
+from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update, merged
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
 from harness.errors import SystemFailure
@@ -109,7 +108,11 @@ class RemotePool:
             self._served = shipment
         return receipts
 
-    def control(self, prompts: Sequence[list[int]], tokens: int) -> list[list[Completion]]:
+    def revert(self, shipment: Shipment) -> list[Receipt]:
+        """See `publisher.Receivers.revert`."""
+        return self._pool.ask_all("revert", shipment)
+
+    def control(self, prompts: Sequence[list[int]], tokens: int) -> list[Answer]:
         """See `publisher.Receivers.control`."""
         return self._pool.ask_all("control", prompts, tokens)
 
@@ -183,8 +186,7 @@ class RemoteTrainer:
 
     def ship(self, number: int) -> Shipment:
         """See `publisher.Sender.ship`."""
-        shipment: Shipment = self._ask("ship", number)
-        return shipment
+        return merged(self._pool.ask_all("ship", number))
 
     def sampled_logprobs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
         """See `publisher.Sender.sampled_logprobs`."""

@@ -1,25 +1,38 @@
-"""How weights get from the trainer to an engine: handed over in one process, or through a file that all can read."""
+"""How weights leave the trainer: handed over in one process, written into memory that this machine's processes share,
+or into files that several machines can read. How they arrive: see `receiver`."""
 
-import hashlib
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+import xxhash
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from adapters.reference.batches import pack
-from adapters.reference.messages import Shipment
+from adapters.reference.faults import Faults
+from adapters.reference.messages import Part, Place, Shipment, total_digest
 from adapters.reference.policy import policy_logits, sampled_logprobs
 from adapters.reference.settings import Settings
+from adapters.reference.slots import Slots
 from adapters.reference.trainer import Trainer
+from harness.errors import SystemFailure
+
+ALIGNMENT = 64
+# Bytes are hashed while they are still in the cache from having been copied.
+CHUNK_BYTES = 1 << 18
+FLIPPED = 0xFF
 
 
 class InProcessSender:
     """Hands the trainer's own tensors over; what an engine does with them is its `publication_kind`."""
 
-    def __init__(self, trainer: Trainer, settings: Settings, kind: str) -> None:
-        self._trainer, self._settings, self._kind = trainer, settings, kind
+    def __init__(self, trainer: Trainer, settings: Settings, kind: str, faults: Faults) -> None:
+        self._trainer, self._settings, self._kind, self._faults = trainer, settings, kind, faults
 
     @property
     def version(self) -> int:
@@ -28,9 +41,11 @@ class InProcessSender:
 
     def ship(self, number: int) -> Shipment:
         """See `publisher.Sender.ship`."""
-        tensors = self._trainer.weights
-        moved = 0 if self._kind == "shared" else sum(t.numel() * t.element_size() for _, t in tensors())
-        return Shipment(number, self._trainer.version, self._kind, moved, tensors=tensors)
+        # One module for both sides cannot be withheld, nor damaged on the way.
+        if self._kind != "shared" and self._faults.at("publication.ship"):
+            raise SystemFailure("damaged on purpose")
+        moved = 0 if self._kind == "shared" else sum(place.size for place in layout_of(self._weights()))
+        return Shipment(number, self._trainer.version, self._kind, moved, tensors=self._weights)
 
     def sampled_logprobs(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
         """See `publisher.Sender.sampled_logprobs`."""
@@ -40,32 +55,167 @@ class InProcessSender:
             values = sampled_logprobs(logits, packed.targets, self._settings.decoding)
         return [row.tolist() for row in values.split(packed.lengths.tolist())]
 
+    def _weights(self) -> Iterator[tuple[str, Tensor]]:
+        return self._trainer.weights()
 
-class FileSender(InProcessSender):
-    """Writes a full snapshot that every replica reads."""
+
+class _Writer(InProcessSender):
+    """One trainer rank, which writes its share of each publication for the replicas to read: all of it (rank 0, kinds
+    `full` and `adapter`), or its own slice of each tensor (`sharded`, nothing is gathered)."""
+
+    def __init__(
+        self, trainer: Trainer, settings: Settings, kind: str, faults: Faults, rank: int = 0, ranks: int = 1
+    ) -> None:
+        super().__init__(trainer, settings, kind, faults)
+        self._rank, self._ranks = rank, ranks
+        self._layout = layout_of(self._weights())
 
     def ship(self, number: int) -> Shipment:
-        """See `publisher.Sender.ship`."""
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in self._trainer.weights()}
-        path = self._settings.directory / f"publication-{number % 2}.safetensors"
-        save_file(tensors, path)
-        moved = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-        return Shipment(number, self._trainer.version, "full", moved, str(path), tensors_digest(tensors.items()))
+        """See `publisher.Sender.ship`; this rank's share of it. Raises OSError where there is no room."""
+        parts = tuple(self._write(number))
+        shipment = Shipment(
+            number=number,
+            policy_version=self._trainer.version,
+            kind=self._kind,
+            bytes=sum(part.size for part in parts),
+            layout=self._layout,
+            parts=parts,
+            ranks=self._ranks,
+        )
+        return replace(shipment, digest=total_digest(parts))
+
+    def _write(self, number: int) -> Iterable[Part]:
+        raise NotImplementedError
+
+    def _share(self) -> Iterator[tuple[Place, Tensor, int]]:
+        """What this rank writes: where the tensor lies, the slice of it, and the slice's first byte in the tensor."""
+        for place, (_, tensor) in zip(self._layout, self._weights(), strict=True):
+            if self._kind == "sharded" and isinstance(tensor, DTensor):
+                slice_, first = own_slice(tensor)
+                if slice_.numel():
+                    yield place, slice_, first
+                continue
+            # Every rank takes part in the gathering of a whole tensor.
+            whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            if self._rank == 0:
+                yield place, whole, 0
 
 
-def tensors_digest(tensors: Iterable[tuple[str, Any]]) -> str:
-    """SHA-256 over names and bytes, in the order of the names."""
-    total = hashlib.sha256()
-    for name, tensor in sorted(tensors, key=lambda item: item[0]):
-        total.update(name.encode() + b"\0" + tensor.numpy().tobytes())
-    return total.hexdigest()
+class MemorySender(_Writer):
+    """Writes into the slot that is not served."""
+
+    def __init__(
+        self, trainer: Trainer, settings: Settings, kind: str, faults: Faults, rank: int = 0, ranks: int = 1
+    ) -> None:
+        super().__init__(trainer, settings, kind, faults, rank, ranks)
+        last = self._layout[-1]
+        self._slots = shared_slots(last.start + last.size, rank, ranks)
+
+    def close(self) -> None:
+        """Forget the memory."""
+        self._slots.close()
+
+    def _write(self, number: int) -> list[Part]:
+        self._slots.begin(number, self._rank)
+        memory = self._slots.slot(number)
+        parts, half = [], len(self._layout) // 2
+        damage = False
+        for index, (place, tensor, first) in enumerate(self._share()):
+            if index == half:
+                damage = self._faults.at("publication.ship")
+            start, size = place.start + first, tensor.numel() * tensor.element_size()
+            digest = copy_bytes(tensor, memory[start : start + size])
+            parts.append(Part(place.name, start, size, digest, self._slots.path))
+        if damage:
+            memory[parts[-1].start] ^= FLIPPED
+        self._slots.finish(number, self._rank)
+        return parts
 
 
-def received(shipment: Shipment) -> list[tuple[str, Any]]:
-    """The named tensors of a shipment. Raises ValueError where they are not what was sent."""
-    if shipment.tensors is not None:
-        return list(shipment.tensors())
-    tensors = load_file(Path(shipment.path or ""))
-    if tensors_digest(tensors.items()) != shipment.digest:
-        raise ValueError("the tensors are not those that were sent")
-    return list(tensors.items())
+class FileSender(_Writer):
+    """Writes one file a rank; a half-written one never bears the name that replicas read."""
+
+    def _write(self, number: int) -> list[Part]:
+        path = self._settings.directory / f"publication-{number % 2}-rank{self._rank}.safetensors"
+        tensors, parts = {}, []
+        for place, tensor, first in self._share():
+            tensors[place.name] = kept = tensor.detach().cpu().contiguous()
+            digest = xxhash.xxh3_128(kept.reshape(-1).view(torch.uint8).numpy()).hexdigest()
+            size = kept.numel() * kept.element_size()
+            parts.append(Part(place.name, place.start + first, size, digest, str(path)))
+        partial = path.with_suffix(".partial")
+        save_file(tensors, partial, {part.name: str(part.start) for part in parts})
+        damage = self._faults.at("publication.ship")
+        _sync(partial)
+        if damage:
+            _flip_last_byte(partial)
+        partial.replace(path)
+        return parts
+
+
+def make_sender(trainer: Trainer, settings: Settings, faults: Faults, rank: int) -> InProcessSender:
+    """The sender of a trainer rank whose replicas are other processes: of this machine, or of several where a cluster
+    is named."""
+    kind = MemorySender if settings.pools.ray_address is None else FileSender
+    return kind(trainer, settings, settings.publication, faults, rank, settings.pools.trainer_ranks)
+
+
+def layout_of(weights: Iterable[tuple[str, Tensor]]) -> tuple[Place, ...]:
+    """Where each tensor lies in a publication's bytes: one after another, each on a boundary that vector units like."""
+    places, start = [], 0
+    for name, tensor in weights:
+        size = tensor.numel() * tensor.element_size()
+        places.append(Place(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), start, size))
+        start += -(-size // ALIGNMENT) * ALIGNMENT
+    return tuple(places)
+
+
+def own_slice(tensor: DTensor) -> tuple[Tensor, int]:
+    """This rank's rows of a tensor that is sharded over its first dimension (torch's `fully_shard`: as `torch.chunk`
+    cuts it), and the first one's byte in the whole. Raises SystemFailure where it is sharded in another way."""
+    local = tensor.to_local()
+    rows = -(-tensor.shape[0] // tensor.device_mesh.size())
+    first = min(tensor.device_mesh.get_local_rank() * rows, tensor.shape[0])
+    if [placement.dim for placement in tensor.placements if placement.is_shard()] != [0]:
+        raise SystemFailure(f"weights are sharded as {tensor.placements}; known is the first dimension alone")
+    if local.shape[0] != min(rows, tensor.shape[0] - first):
+        raise SystemFailure(f"this rank holds {local.shape[0]} of {tensor.shape[0]} rows, not those expected")
+    return local, first * (tensor.numel() // tensor.shape[0]) * tensor.element_size()
+
+
+def copy_bytes(tensor: Tensor, memory: memoryview) -> str:
+    """Copy a tensor's bytes into `memory` (as many); returns the digest of what stands there."""
+    source = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    target = torch.frombuffer(memory, dtype=torch.uint8)
+    digest = xxhash.xxh3_128()
+    step = CHUNK_BYTES if source.device.type == "cpu" else max(len(memory), 1)
+    for start in range(0, len(memory), step):
+        target[start : start + step].copy_(source[start : start + step])
+        digest.update(memory[start : start + step])
+    return digest.hexdigest()
+
+
+def shared_slots(size: int, rank: int, ranks: int) -> Slots:
+    """Rank 0 makes the slots, and tells the others where they are."""
+    if ranks == 1:
+        return Slots.create(size)
+    slots = Slots.create(size) if rank == 0 else None
+    where: list[Any] = [slots.path if slots else None]
+    torch.distributed.broadcast_object_list(where, src=0)
+    return slots or Slots.open(where[0], writable=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flip_last_byte(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last ^ FLIPPED]))
