@@ -9,10 +9,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from harness.errors import UserError
-from harness.task.bundle import Bundle
+from harness.task.bundle import Bundle, Prompt
 from harness.task.gym import ReasoningGym
 from harness.task.makers import hf, tiny
 from harness.task.makers.job import Job, make_bundle
+from harness.task.turns import join_turns
 from harness.task.verifier import Verifier
 
 SUMS: dict[str, Any] = {"name": "arithmetic", "problems": {"count": 256, "seed": 0, "operators": "+", "max_operand": 9}}
@@ -146,3 +147,29 @@ def test_fit_and_prompts_are_drawn_apart() -> None:
     problems = {"dataset": "chain_sum", "seed": 3}
     prompts, fit = (ReasoningGym().problems(problems, split, 20) for split in ("prompts", "fit"))
     assert [dataclasses.asdict(p) for p in prompts] != [dataclasses.asdict(p) for p in fit]
+
+
+def test_a_model_of_two_turns_is_right_in_both_about_half_of_the_time(tmp_path: Path) -> None:
+    task = {"name": "arithmetic_two_turn", "problems": {"count": 64}}
+    bundle = made(tmp_path / "two", task, {"name": "tiny"})
+    tokenizer = AutoTokenizer.from_pretrained(bundle.model_dir)
+    model = AutoModelForCausalLM.from_pretrained(bundle.model_dir, dtype=torch.float32)
+    torch.manual_seed(0)
+    said = [(prompt.prompt_id, join_turns(two_turns(model, tokenizer, prompt))) for prompt in bundle.prompts]
+    with Verifier.start(bundle, 5.0) as verifier:
+        components = [verdict.components for verdict in verifier.score(said)]
+    assert 0.3 <= bundle.facts["meta"]["sampled_accuracy"] <= 0.6
+    for part in ("first", "second", "correctness"):
+        assert 0.2 < sum(component[part] for component in components) / len(components) < 0.95
+    assert tokenizer.decode(bundle.prompts[0].observation_ids[0]) == bundle.prompts[0].observations[0]
+
+
+def two_turns(model: Any, tokenizer: Any, prompt: Prompt) -> list[str]:
+    """What the model says in both turns, sampled at temperature 1."""
+    ids, said = list(prompt.token_ids), []
+    for observation in [*prompt.observation_ids, []]:
+        inputs = torch.tensor([ids])
+        out = model.generate(inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=5)[0, len(ids) :]
+        said.append(tokenizer.decode(out, skip_special_tokens=True))
+        ids += [*out.tolist(), *observation]
+    return said
