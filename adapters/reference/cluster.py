@@ -13,7 +13,6 @@ from harness.errors import SystemFailure
 # Sockets lie below it, and a socket's path has 107 characters at most.
 TEMPORARY_PREFIX = "rlx-"
 OBJECT_STORE_BYTES = 128 << 20
-MAX_ACTORS = 64
 
 
 class ActorLost(SystemFailure):
@@ -57,7 +56,10 @@ class Cluster:
             return
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         self._folder = tempfile.mkdtemp(prefix=TEMPORARY_PREFIX)
-        ray.init(num_cpus=MAX_ACTORS, object_store_memory=OBJECT_STORE_BYTES, _temp_dir=self._folder, **common)
+        # Ray starts as many Python processes at once as it is told of cores: no more than there are actors for.
+        asked = settings.pools
+        actors = asked.replicas + asked.verifiers + asked.trainer_ranks
+        ray.init(num_cpus=actors, object_store_memory=OBJECT_STORE_BYTES, _temp_dir=self._folder, **common)
 
     def actor(self, kind: type, name: str, *arguments: Any, concurrency: int = 1) -> Actor:
         """Start an actor of that class; its `__init__` runs in its own process and is not waited for. `concurrency`
