@@ -78,7 +78,7 @@ class Sample:
     @property
     def status(self) -> str:
         """As in the contract."""
-        return {"verifier_error": "infrastructure_error", "stale": "rejected_stale"}.get(self.lost or "", "ok")
+        return {"verifier_error": "infrastructure_error", "rejected_stale": "rejected_stale"}.get(self.lost or "", "ok")
 
 
 def make_batch(truth: Truth, task: dict[str, Any], track: str, batch: int, version: int) -> list[Sample]:
@@ -124,5 +124,5 @@ def _lost(truth: Truth, number: int, failed: bool) -> str | None:
     if failed:
         return "verifier_error"
     if every(number, truth.stale_every):
-        return "stale"
+        return "rejected_stale"
     return "filtered" if every(number, truth.drop_every) else None

@@ -9,7 +9,19 @@ from harness.measure.values import Direction, Value
 if TYPE_CHECKING:
     from harness.measure.view import CellView
 
-TOPICS = ("throughput", "stages", "lag and ratios", "mismatch", "memory", "cost", "work done", "recovery", "integrity")
+TOPICS = (
+    "throughput",
+    "stages",
+    "queue",
+    "lag and ratios",
+    "mismatch",
+    "publication",
+    "memory",
+    "cost",
+    "work done",
+    "recovery",
+    "integrity",
+)
 
 
 class UnmeasuredError(Exception):

@@ -9,6 +9,7 @@ from harness.measure.columns import Array, quantiles_by_code
 from harness.measure.figures.importance import SequenceEssShare, ratio_rows
 from harness.measure.figures.memory import memory_samples
 from harness.measure.figures.mismatch import bucket_label, length_buckets
+from harness.measure.figures.queue import events
 from harness.measure.measure import UnmeasuredError
 from harness.measure.spans import Spans
 from harness.measure.view import CellView
@@ -28,7 +29,8 @@ def cell_series(view: CellView) -> Series:
     `memory`: t, bytes, phase, source, component; `reward` and `length`: samples (so far in the run), mean, p95, one
     point a generated batch; `lag`: lag, records, tokens; `log_ratio` by completion length: low, high, label, n,
     mean_abs, p05, p50, p95 of the mean log w of a completion; `updates`: step, loss, grad_norm, ess_share, lag_mean,
-    clip_fraction; `lengths`: label, low, high, records.
+    clip_fraction; `lengths`: label, low, high, records; `queue`: t, records, tokens after each event, and closed_from,
+    closed_to, limit of each time in which admission was closed.
     """
     makers: dict[str, Callable[[CellView], Series]] = {
         "timeline": _timeline,
@@ -40,6 +42,7 @@ def cell_series(view: CellView) -> Series:
         "log_ratio": _log_ratio,
         "updates": _updates,
         "lengths": _lengths,
+        "queue": _queue,
     }
     return {name: _tried(maker, view) for name, maker in makers.items()}
 
@@ -230,3 +233,23 @@ def _lengths(view: CellView) -> Series:
     numbers, counts = np.unique(length_buckets(tokens), return_counts=True)
     edges = [_bucket_edges(int(number)) for number in numbers]
     return {**{name: [edge[name] for edge in edges] for name in edges[0]}, "records": counts.tolist()}
+
+
+def _queue(view: CellView) -> Series:
+    """Depth after each event of the whole run; a closing lasts until admission opens or another limit closes it."""
+    log = events(view)
+    end = view.window.t_end
+    turns: Array = np.flatnonzero(log.are("close", "open"))
+    closings: Array = turns[log.are("close")[turns]]
+    places: Array = np.searchsorted(turns, closings, side="right")
+    shut = np.append(log.t[turns], end)[places]
+    t, records, tokens = _thin(log.t, log.depth["records"], log.depth["tokens"])
+    starts, ends, reasons = _thin(log.t[closings], shut, log.reason[closings])
+    return {
+        "t": _seconds(view, t),
+        "records": records.tolist(),
+        "tokens": tokens.tolist(),
+        "closed_from": _seconds(view, starts),
+        "closed_to": _seconds(view, ends),
+        "limit": [log.reasons[code] for code in reasons],
+    }

@@ -10,8 +10,10 @@ import numpy as np
 
 from harness.contract import CellLedger
 from harness.measure.columns import Array, codes, floats, integers
+from harness.measure.fates import Fates, read_fates
 from harness.measure.groups import Groups, read_groups
 from harness.measure.measure import UnmeasuredError
+from harness.measure.queue import QueueLog, read_queue
 from harness.measure.ratios import Trained, read_trained
 from harness.measure.rollouts import Rollouts, read_rollouts
 from harness.measure.spans import GENERATING, OUTSIDE, Spans, read_spans
@@ -103,11 +105,14 @@ class Tables:
         return numbers, [*(json.loads(text) for text in texts), {}]
 
     @cached_property
-    def fates(self) -> list[dict[str, Any]]:
-        """Samples and policy tokens by fate and reason."""
-        table = self.ledger.table("fates", ["fate", "reason", "policy_tokens"])
-        summed = table.group_by(["fate", "reason"]).aggregate([("policy_tokens", "sum"), ("policy_tokens", "count")])
-        return list(summed.to_pylist())
+    def fates(self) -> Fates:
+        """What became of each completion."""
+        return read_fates(self.ledger)
+
+    @cached_property
+    def queue(self) -> QueueLog:
+        """The events of the queue between collectors and trainer."""
+        return read_queue(self.ledger)
 
 
 class CellView:
@@ -180,6 +185,13 @@ class CellView:
         rollouts, window = self.tables.rollouts, self.window
         ended = np.where(rollouts.t_end >= 0, rollouts.t_end, self._trace_ends())
         rows: Array = (ended > window.t_start) & (ended <= window.t_end)
+        return rows
+
+    @cached_property
+    def settled(self) -> Array:
+        """Which completions met their fate in the window."""
+        t, window = self.tables.fates.t, self.window
+        rows: Array = (t > window.t_start) & (t <= window.t_end)
         return rows
 
     def _trace_ends(self) -> Array:

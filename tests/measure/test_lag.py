@@ -6,6 +6,8 @@ import pytest
 
 from harness.measure.api import measure_cell
 from tests.fakes import context, fake_ledger, figures, view
+from tests.measure.loops import figures as loop_figures
+from tests.measure.loops import loop_cell
 
 BATCH_MS, GAP_MS = 40.0, 1.0
 
@@ -80,3 +82,8 @@ def test_a_run_shorter_than_its_warmup_says_so(tmp_path: Path) -> None:
     values = {value.name: value for value in measure_cell(ledger, context({"warmup_steps": 2}))}
     assert values["lag_p50"].value is None
     assert values["lag_p50"].reason == "the run has 2 optimizer steps, of which 2 are warm-up"
+
+
+def test_the_bound_is_what_the_settings_declare(tmp_path: Path) -> None:
+    assert loop_figures(loop_cell(tmp_path / "a", notes={"settings": {"lag_bound": 2}}))["lag_bound"].value == 2
+    assert "no lag bound" in str(loop_figures(loop_cell(tmp_path / "b"))["lag_bound"].reason)

@@ -5,6 +5,7 @@ publish. The trainer always waits for the next batch: the period is the 90 ms of
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,14 +58,14 @@ def _records(writer: LedgerWriter, number: int) -> None:
     writer.write("updates", [common | versions | counts | {"t_start": done, "t_end": done + 30 * MS}])
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Value]:
-    folder = tmp_path_factory.mktemp("pools")
+def _figures(folder: Path, replicas: int) -> dict[str, Value]:
+    """With several replicas, each does a part of every batch in the same time."""
     streams = folder / "streams"
-    with LedgerWriter(streams, "rollout", "r") as pool, LedgerWriter(streams, "trainer", "r") as trainer:
+    with LedgerWriter(streams, "rollout-0", "r") as pool, LedgerWriter(streams, "trainer", "r") as trainer:
         for number in range(BATCHES):
             rollouts, training = _batch(number)
-            pool.write("spans", rollouts)
+            for _ in range(replicas):
+                pool.write("spans", rollouts)
             trainer.write("spans", training)
             _records(trainer, number)
         window = {"t_start": 0, "t_end": (BATCHES * PERIOD + 35) * MS}
@@ -72,6 +73,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Value]:
     compact(streams, folder / "ledger", CELL_ID)
     values = measure_cell(read_cell(folder / "ledger", CELL_ID), MeasureContext({"micro_batches": 1}, 0))
     return {value.name: value for value in values}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Value]:
+    return _figures(tmp_path_factory.mktemp("pools"), replicas=1)
 
 
 def test_work_is_the_sum_of_both_pools(found: dict[str, Value]) -> None:
@@ -96,6 +102,20 @@ def test_period_is_that_of_the_slower_pool(found: dict[str, Value]) -> None:
     assert found["period_seconds"].value == pytest.approx(0.090)
     assert found["period_overlapped_seconds"].value == pytest.approx(0.090)
     assert found["period_sequential_seconds"].value == pytest.approx(0.125)
+
+
+def test_a_run_that_overlaps_takes_t_n(found: dict[str, Value]) -> None:
+    """T_n = 90 + 35 + 5 x 90 ms; one after another it would be 6 x 125 ms."""
+    assert found["run_overlapped_seconds"].value == pytest.approx(0.575)
+    assert found["run_seconds"].value == pytest.approx(0.575)
+    assert found["run_sequential_seconds"].value == pytest.approx(0.750)
+    assert found["run_overlapped_seconds"].n == BATCHES
+
+
+def test_replicas_side_by_side_are_one_stage(tmp_path: Path) -> None:
+    found = _figures(tmp_path, replicas=3)
+    assert found["period_overlapped_seconds"].value == pytest.approx(0.090)
+    assert found["run_overlapped_seconds"].value == pytest.approx(0.575)
 
 
 def test_waiting_is_attributed_but_is_no_work(found: dict[str, Value]) -> None:

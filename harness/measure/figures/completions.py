@@ -6,6 +6,7 @@ import numpy as np
 
 from harness.contract.schema import FATES, STOP_REASONS
 from harness.measure.columns import Array
+from harness.measure.figures.losses import never_arrived, taken_back
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.spans import GENERATING
 from harness.measure.values import Value
@@ -136,7 +137,8 @@ class Faults(Measure):
 
 def fate_tokens(view: CellView, fate: str) -> int:
     """Policy tokens of all samples of the run with that fate."""
-    return sum(row["policy_tokens_sum"] for row in view.tables.fates if row["fate"] == fate)
+    fates = view.tables.fates
+    return int(fates.tokens[fates.are(fate)].sum())
 
 
 def sampled_tokens(view: CellView) -> int:
@@ -162,17 +164,18 @@ class TokenFates(Measure):
 
 @figure
 class ClosureGap(Measure):
-    """Generated tokens of the whole run less those trained on, dropped and in flight: 0, or the ledger does not
-    close."""
+    """Generated tokens of the whole run less those trained on, dropped, in flight and declared lost: 0, or the ledger
+    does not close."""
 
     tag, title, unit, direction = "token_closure_gap", "Tokens unaccounted for", "tokens", "none"
     topic = "integrity"
-    source, needs = "12.5.3", ("spans.output_tokens", "fates.policy_tokens")
+    source, needs = "12.5.3", ("spans.output_tokens", "fates.policy_tokens", "lost_rollouts.policy_mask")
 
     def compute(self, view: CellView) -> Value:
         """Zero where it closes."""
         generated = sampled_tokens(view)
-        return self.value(float(generated - sum(fate_tokens(view, fate) for fate in FATES)), generated)
+        ended = sum(fate_tokens(view, fate) for fate in FATES) + taken_back(view) + never_arrived(view)
+        return self.value(float(generated - ended), generated)
 
 
 @figure

@@ -139,6 +139,22 @@ class AgeMax(AgeSeconds):
 
 
 @figure
+class LagBound(LagMeasure):
+    """Optimizer steps that a batch may be behind at its first one, as the run's settings declare it; its later steps
+    are as many further behind as there were before them."""
+
+    tag, title, unit, direction = "lag_bound", "Lag bound, declared", "updates", "none"
+    source, needs = "12.4.4", ("manifest.settings",)
+
+    def compute(self, view: CellView) -> Value:
+        """From the settings in force."""
+        bound = view.notes.get("settings", {}).get("lag_bound")
+        if bound is None:
+            return self.none("the run's settings declare no lag bound")
+        return self.value(float(bound), 1)
+
+
+@figure
 class LagCoverage(LagMeasure):
     """Share of the consumed records whose policy lag is known."""
 
@@ -149,39 +165,3 @@ class LagCoverage(LagMeasure):
         """Known over all."""
         lag = view.tables.trained.lag[view.trained]
         return self.ratio(float((lag >= 0).sum()), float(len(lag)), len(lag))
-
-
-class Stale(LagMeasure):
-    """Records that were rejected because they were too old."""
-
-    direction = "lower"
-    source = "12.4.4"
-
-    def rejected(self, view: CellView) -> Array:
-        """Which rollouts of the window."""
-        return view.rollouts & view.tables.rollouts.has_status("rejected_stale")
-
-
-@figure
-class StaleRecords(Stale):
-    """Records of the window that were rejected as stale."""
-
-    tag, title, unit, needs = "stale_rejected_records", "Rejected as stale", "records", ("rollouts.status",)
-
-    def compute(self, view: CellView) -> Value:
-        """Their number."""
-        return self.value(float(self.rejected(view).sum()), int(view.rollouts.sum()))
-
-
-@figure
-class StaleTokens(Stale):
-    """Policy tokens of the records of the window that were rejected as stale."""
-
-    tag, title, unit = "stale_rejected_tokens", "Tokens rejected as stale", "tokens"
-    needs = ("rollouts.status", "rollouts.policy_mask")
-
-    def compute(self, view: CellView) -> Value:
-        """Their tokens."""
-        return self.value(
-            float(view.tables.rollouts.policy_tokens[self.rejected(view)].sum()), int(view.rollouts.sum())
-        )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.measure.columns import Array
-from harness.measure.figures.time import SPAN_TIMES, TimeMeasure, part_seconds
+from harness.measure.figures.time import SPAN_TIMES, TimeMeasure
 from harness.measure.measure import UnmeasuredError, figure
-from harness.measure.spans import GENERATING, WAITING, Spans
+from harness.measure.spans import GENERATING, PARTS, WAITING, Spans
 from harness.measure.values import Value
 from harness.measure.view import CellView
-from harness.theory.pipeline import overlapped_period, sequential_period
+from harness.theory.pipeline import overlapped_period, pipeline_total, sequential_period
 
 
 @figure
@@ -207,8 +207,12 @@ class Period(TimeMeasure):
         return self.value(float(np.median(gaps)), len(gaps))
 
 
+ROLLOUT_PARTS, TRAIN_PARTS = ("rollout", "reward"), ("logp", "train", "sync")
+
+
 def two_stages(view: CellView) -> tuple[float, float, int]:
     """G (rollout and reward) and T (log-probs, training, synchronisation) in seconds a generated batch, and how many.
+    Of workers side by side the time that at least one works counts, not the sum.
 
     Raises:
         UnmeasuredError: no batch was generated in the window.
@@ -216,17 +220,27 @@ def two_stages(view: CellView) -> tuple[float, float, int]:
     batches = len(np.unique(view.spans.of(*GENERATING).trace_id))
     if not batches:
         raise UnmeasuredError("no batch was generated in the window")
-    parts = dict(part_seconds(view))
-    rollout = parts["rollout"] + parts["reward"]
-    return rollout / batches, (parts["logp"] + parts["train"] + parts["sync"]) / batches, batches
+    rollout, train = (
+        view.spans.of(*(stage for part in parts for stage in PARTS[part])).union_seconds()
+        for parts in (ROLLOUT_PARTS, TRAIN_PARTS)
+    )
+    return rollout / batches, train / batches, batches
+
+
+class Predicted(TimeMeasure):
+    """A prediction from G and T."""
+
+    unit = "s"
+    direction = "none"
+    source = "12.3.1"
+    needs = ("spans.stage", SPAN_TIMES)
 
 
 @figure
-class PeriodSequential(TimeMeasure):
+class PeriodSequential(Predicted):
     """Predicted period where nothing overlaps: C_seq = G + T, from the stages' mean seconds a generated batch."""
 
-    tag, title, unit, direction = "period_sequential_seconds", "Predicted period, sequential", "s", "none"
-    source, needs = "12.3.1", ("spans.stage", SPAN_TIMES)
+    tag, title = "period_sequential_seconds", "Predicted period, sequential"
 
     def compute(self, view: CellView) -> Value:
         """G + T."""
@@ -235,13 +249,52 @@ class PeriodSequential(TimeMeasure):
 
 
 @figure
-class PeriodOverlapped(TimeMeasure):
+class PeriodOverlapped(Predicted):
     """Predicted period where rollout and training overlap: C_pipe = max(G, T)."""
 
-    tag, title, unit, direction = "period_overlapped_seconds", "Predicted period, overlapped", "s", "none"
-    source, needs = "12.3.1", ("spans.stage", SPAN_TIMES)
+    tag, title = "period_overlapped_seconds", "Predicted period, overlapped"
 
     def compute(self, view: CellView) -> Value:
         """max(G, T)."""
         rollout, train, batches = two_stages(view)
         return self.value(overlapped_period(rollout, train), batches)
+
+
+@figure
+class RunSequential(Predicted):
+    """Predicted seconds of the whole run, warm-up included, where nothing overlaps: n (G + T) for its n generated
+    batches, G and T from all of their spans."""
+
+    tag, title = "run_sequential_seconds", "Predicted run, sequential"
+
+    def compute(self, view: CellView) -> Value:
+        """n C_seq."""
+        rollout, train, batches = two_stages(view.whole_run())
+        return self.value(batches * sequential_period(rollout, train), batches)
+
+
+@figure
+class RunOverlapped(Predicted):
+    """Predicted seconds of the whole run, warm-up included, where rollout and training overlap:
+    T_n = G + T + (n - 1) max(G, T) for its n generated batches."""
+
+    tag, title = "run_overlapped_seconds", "Predicted run, overlapped (T_n)"
+
+    def compute(self, view: CellView) -> Value:
+        """T_n."""
+        rollout, train, batches = two_stages(view.whole_run())
+        return self.value(pipeline_total(rollout, train, batches), batches)
+
+
+@figure
+class RunSeconds(TimeMeasure):
+    """Measured seconds of the whole run, warm-up included, from its first batch's start to the end of its last step's
+    work; the two predictions stand beside it."""
+
+    tag, title, unit, direction, source = "run_seconds", "Wall time of the run", "s", "lower", "12.3.1"
+    needs = ("manifest.window", "updates.t_end", SPAN_TIMES)
+
+    def compute(self, view: CellView) -> Value:
+        """The window with no warm-up dropped."""
+        whole = view.whole_run()
+        return self.value(whole.window.seconds, whole.steps)

@@ -1,0 +1,58 @@
+"""What a failure cost: work that a restart took back, and work that never arrived [12.5.3]."""
+
+import numpy as np
+
+from harness.contract.attempts import split_name
+from harness.measure.columns import by_run, codes, flat_numbers, lengths, pieces
+from harness.measure.measure import Measure, figure
+from harness.measure.spans import GENERATING
+from harness.measure.values import Value
+from harness.measure.view import CellView
+
+ROLLOUTS_LOST = "rollouts_lost"
+"""The kind of fault that declares a generation whose completions never arrived; `where` is its trace id."""
+
+
+def taken_back(view: CellView) -> int:
+    """Policy tokens of the completions that a restart took back."""
+    path, total = view.tables.ledger.path("lost_rollouts"), 0
+    for piece in pieces(path, ["policy_mask"], "policy_mask"):
+        mask = flat_numbers(piece["policy_mask"], np.int64)
+        total += int(by_run(np.add, mask, lengths(piece["policy_mask"]), 0).sum())
+    return total
+
+
+def never_arrived(view: CellView) -> int:
+    """Tokens that were sampled for generations of which no completion is in the ledger, and that a fault or a later
+    attempt declares lost."""
+    tables = view.tables
+    faults = tables.ledger.table("faults", ["kind", "where"]).to_pylist()
+    declared = {fault["where"] for fault in faults if fault["kind"] == ROLLOUTS_LOST}
+    _, lost = codes(tables.ledger.path("lost_rollouts"), "trace_id")
+    arrived = {*tables.rollouts.traces, *lost}
+    spans, last = tables.spans.of(*GENERATING), tables.ledger.attempt
+    dead = np.array([split_name(name)[1] < last for name in spans.names["process"]], dtype=bool)
+    named = np.array([trace in declared for trace in spans.names["trace_id"]], dtype=bool)
+    missing = np.array([trace not in arrived for trace in spans.names["trace_id"]], dtype=bool)
+    if not len(spans):
+        return 0
+    rows = missing[spans.trace_id] & (named[spans.trace_id] | dead[spans.process])
+    return int(spans.output_tokens[rows].sum())
+
+
+@figure
+class LostTokens(Measure):
+    """Tokens of the whole run that were sampled and lost: taken back by a restart, or never arrived because a process
+    died while it held them."""
+
+    tag, title, unit, direction = "lost_tokens", "Tokens lost", "tokens", "lower"
+    topic, source = "recovery", "12.5.3"
+    needs = ("lost_rollouts.policy_mask", "faults.kind, faults.where", "spans.trace_id, spans.output_tokens")
+    variants = "how"
+
+    def compute(self, view: CellView) -> list[Value]:
+        """All, then by how."""
+        parts = {"taken back": taken_back(view), "never arrived": never_arrived(view)}
+        made = int(view.tables.spans.of(*GENERATING).output_tokens.sum())
+        found = [self.value(float(sum(parts.values())), made)]
+        return found + [self.value(float(tokens), made, variant=how) for how, tokens in parts.items()]
