@@ -19,13 +19,14 @@ from harness.execute.machine import usable_cores
 from harness.execute.plan import plan_cells
 from harness.execute.prepare import sync_environments
 from harness.execute.run_folder import find_run
-from harness.execute.session import choices_of, run_session
+from harness.execute.session import choices_of, drill_choices, run_session
 from harness.report.build import build_report
 from harness.report.console import print_comparison
+from harness.report.drills import print_drills
 from harness.report.publish import publish_run
 from harness.report.trace import render_trace, trace_object
 
-EXIT_FINE, EXIT_COULD_NOT_MEASURE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 3, 4, 130
+EXIT_FINE, EXIT_BROKEN, EXIT_COULD_NOT_MEASURE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 3, 4, 130
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 env_app = typer.Typer(
@@ -81,7 +82,7 @@ def _print_json(content: Any) -> None:
 def _run_and_report(overrides: list[str] | None, *, cfg: bool, as_json: bool, single: bool) -> None:
     choices = choices_of(overrides or [], single=single)
     if cfg:
-        _show_configs({choice.adapter: choice.config for choice in choices}, as_json=as_json)
+        _show_configs({choice.label: choice.config for choice in choices}, as_json=as_json)
         return
     run = run_session(choices, words)
     words.print("measuring and writing the report", highlight=False)
@@ -117,6 +118,28 @@ def run(overrides: Overrides = None, cfg: ShowConfig = False, as_json: AsJson = 
 
 @app.command()
 @_one_line_errors
+def drill(overrides: Overrides = None, cfg: ShowConfig = False, as_json: AsJson = False) -> None:
+    """Break a cell on purpose (fault=...), beside the same undisturbed, and say whether what followed is the same
+    experiment. Ends with 0 if each is, 1 if one is not."""
+    choices = drill_choices(overrides or [])
+    if cfg:
+        _show_configs({choice.label: choice.config for choice in choices}, as_json=as_json)
+        return
+    run = run_session(choices, words)
+    model = build_report(run)
+    if as_json:
+        _print_json(model.as_dict())
+    else:
+        print_drills(model, Console())
+        Console().print(str(run / "report.html"), markup=False, highlight=False, soft_wrap=True)
+    if any(cell["status"] != "ok" for cell in model.cells) or any(v["continues"] is None for v in model.verdicts):
+        raise typer.Exit(EXIT_COULD_NOT_MEASURE)
+    if not all(verdict["continues"] for verdict in model.verdicts):
+        raise typer.Exit(EXIT_BROKEN)
+
+
+@app.command()
+@_one_line_errors
 def report(run: RunName, output: Output = Path("runs"), as_json: AsJson = False) -> None:
     """Measure a run again from its ledgers and write report.json, report.md and report.html."""
     folder = find_run(run, output)
@@ -140,7 +163,7 @@ def check(run: RunName, output: Output = Path("runs"), as_json: AsJson = False) 
     if not violations and not as_json:
         Console().print("the ledgers are whole and lawful", highlight=False)
     if violations:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_BROKEN)
 
 
 @app.command()

@@ -7,6 +7,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from adapters.fake.checkpoint import restore, save, waiting_batches
@@ -90,8 +91,11 @@ class FakeLoop:
     def _pass(self, point: str) -> None:
         """Die here if the cell's fault says so, in its first attempt."""
         self._passed[point] += 1
-        for fault in self._cell["fault"].get("faults", ()):
+        for number, fault in enumerate(self._cell["fault"].get("faults", ())):
             if (fault["point"], fault["at"]) == (point, self._passed[point]) and self._cell["attempt"] == 0:
+                acted = Path(self._cell["directory"], "faults")
+                acted.mkdir()
+                (acted / str(number)).touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def _span(self, stage: str, trace_id: str, **fields: Any) -> tuple[int, int]:

@@ -49,6 +49,11 @@ def _groups() -> dict[str, list[str]]:
     return {name: options for name, options in groups.items() if options}
 
 
+def options_of(group: str) -> list[str]:
+    """The options of a group of `conf/` that change something."""
+    return [option for option in _groups()[group] if option != UNDISTURBED]
+
+
 def _register_third_parties() -> None:
     """Adapters from entry points have no file in `conf/adapter`: their `adapter.yaml` holds their options."""
     for name, adapter in find_adapters().items():

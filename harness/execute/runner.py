@@ -23,6 +23,8 @@ from harness.execute.run_folder import DONE, RunFolder
 from harness.execute.verdict import Verdict
 
 Say = Callable[[str], None]
+ACTED = "faults"
+"""The folder in a cell's directory where each fault that acted leaves a file."""
 
 
 class Runner:
@@ -56,6 +58,7 @@ class Runner:
         row: dict[str, Any] = {
             "cell_id": planned.cell_id,
             "adapter": planned.label,
+            "system": planned.system,
             "fault": cell.fault["name"],
             "twin": planned.twin,
             "layout": cell.layout["name"],
@@ -138,6 +141,7 @@ class Runner:
             "peak_bytes": max(attempt.outcome.peak_bytes for attempt in ended) or None,
             "fidelity": [asdict(row) for row in planned.adapter.driver.fidelity(cell, settings)] if settings else [],
             "result": _result(cell),
+            "faults_acted": len(list((cell.path / ACTED).glob("*"))),
             "attempts": [attempt.as_dict(verdict) for attempt, verdict in zip(ended, verdicts, strict=True)],
         }
 

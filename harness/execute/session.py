@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.errors import UserError
-from harness.execute.compose import Choice, compose_choices
+from harness.execute.compose import UNDISTURBED, Choice, compose_choices, options_of
 from harness.execute.machine import describe, load
 from harness.execute.plan import PlannedCell, plan_cells
 from harness.execute.prepare import Prepared, prepare
@@ -16,6 +16,9 @@ from harness.execute.progress import Display
 from harness.execute.provenance import adapter_facts, configurations, rlaxes_version
 from harness.execute.run_folder import RunFolder, open_run
 from harness.execute.runner import Runner
+
+DRILL_WORDS = ("repeats=1", "adapter.checkpoint.every=2")
+"""What a drill runs with where its words do not say: nothing can be restored that was not kept."""
 
 
 def choices_of(overrides: Sequence[str], *, single: bool) -> list[Choice]:
@@ -29,6 +32,23 @@ def choices_of(overrides: Sequence[str], *, single: bool) -> list[Choice]:
     if single and len(choices) > 1:
         raise UserError("`run` takes one adapter, one layout and one track; for several use `compare`")
     return choices
+
+
+def drill_choices(overrides: Sequence[str]) -> list[Choice]:
+    """The combinations of a drill: each fault that the words name, and the same undisturbed. Once each and with a
+    checkpoint every second batch, unless the words say otherwise.
+
+    Raises:
+        UserError: they name no fault.
+    """
+    named = [word.partition("=")[2].split(",") for word in overrides if word.startswith("fault=")]
+    faults = sorted({UNDISTURBED, *(fault for group in named for fault in group)})
+    if len(faults) == 1:
+        raise UserError(f"a drill needs a fault: write fault=..., one or several of {', '.join(options_of('fault'))}")
+    words = [word for word in overrides if not word.startswith("fault=")]
+    given = "".join(f" {word}" for word in words)
+    words += [word for word in DRILL_WORDS if f" {word.rpartition('=')[0]}=" not in given]
+    return compose_choices([*words, f"fault={','.join(faults)}"])
 
 
 def run_session(choices: Sequence[Choice], console: Console) -> Path:

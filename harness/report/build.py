@@ -17,7 +17,7 @@ from harness.report.cautions import cautions_of
 from harness.report.figures import draw_figures
 from harness.report.html import render_html
 from harness.report.markdown import render_markdown
-from harness.report.measured import Cell, Column, Measured, column_of, load_manifest, measure_run, observed
+from harness.report.measured import Cell, Column, Measured, column_of, disturbed, load_manifest, measure_run, observed
 from harness.report.model import Definition, FidelityRow, ReportModel, SelfReport
 
 __all__ = ["build_report", "load_manifest", "write_report"]
@@ -51,6 +51,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
     rows = compare_rows(measured.results)
     present = {row.measure for row in rows}
     kinds = [kind for kind in catalogue() if kind.tag in present]
+    undisturbed = [cell for cell in manifest["cells"] if not disturbed(cell)]
     adapters = manifest.get("adapters") or {}
     kept = ("name", "title", "version", "sources", "capabilities")
     model = ReportModel(
@@ -63,15 +64,16 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         task=facts.task_facts(manifest),
         code=facts.code_facts(manifest),
         adapters={name: {key: said.get(key) for key in kept} for name, said in sorted(adapters.items())},
-        cells=[_cell(manifest, cell) for cell in manifest["cells"]],
+        cells=[_cell(manifest, cell) for cell in undisturbed],
         rows=rows,
         definitions={
             kind.tag: Definition(kind.tag, kind.title, kind.definition, kind.unit, kind.source, kind.topic, number)
             for number, kind in enumerate(kinds, start=1)
         },
         axes=axes_of(adapters, measured.observed),
-        fidelity=_fidelity(manifest["cells"]),
+        fidelity=_fidelity(undisturbed),
         self_report=[row for column, cells in sorted(measured.self_reports.items()) for row in _beside(column, cells)],
+        verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
         completions=measured.completions,
         series=measured.series,

@@ -65,6 +65,12 @@ def _bad_cells(model: ReportModel) -> Iterator[Caution]:
         yield Caution(_who(model, adapter, layout, track), f"{cells} {words}: {reason}.")
 
 
+def _drills(model: ReportModel) -> Iterator[Caution]:
+    for verdict in model.verdicts:
+        if not verdict["continues"]:
+            yield Caution(verdict["adapter"], f"its drill ended badly: {verdict['word']} (see Drills).")
+
+
 def _bare_cells(model: ReportModel) -> Iterator[Caution]:
     bare = sorted({_who(model, *(c[key] for key in COLUMN)) for c in model.cells if not c.get("observed", True)})
     if bare:
@@ -137,6 +143,7 @@ FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _violations,
     _unfinished,
     _bad_cells,
+    _drills,
     _bare_cells,
     _unattributed,
     _blemishes,

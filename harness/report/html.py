@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
+from harness.report.drills import counts_of, ending, title_of
 from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
 from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
@@ -32,6 +33,7 @@ def render_html(model: ReportModel, figures: Path) -> str:
     )
     environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
     environment.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
+    environment.filters |= {"drill_title": title_of, "drill_ending": ending}
     template = environment.get_template("report.html.j2")
     return template.render(**_context(model, figures))
 
@@ -53,6 +55,7 @@ def _context(model: ReportModel, figures: Path) -> dict[str, Any]:
         "fidelity": fidelity_view(model),
         "cells": cells_view(model),
         "completions": completions_view(model),
+        "drills": counts_of(model),
         "colors": {name: adapter_color(name, model.names) for name in model.names},
         "image": lambda figure: _data_uri(figure, figures),
         "wide": WIDE,

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
+from harness.report.drills import counts_of, ending, title_of
 from harness.report.model import Axis, FidelityRow, ReportModel
 from harness.report.table import Entry, Table, comparison
 from harness.report.views import axes_view, cells_view, completions_view, counts, fidelity_view, visible
@@ -44,7 +45,7 @@ def render_markdown(model: ReportModel, figures: str = "figures") -> str:
     lines += ["", *_summary(model)]
     for track in model.tracks:
         lines += _comparison(model, track)
-    lines += _figures(model, figures) + _axes(model) + _fidelity(model) + _self_report(model)
+    lines += _drills(model) + _figures(model, figures) + _axes(model) + _fidelity(model) + _self_report(model)
     lines += _cells(model) + _completions(model) + _definitions(model)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -95,6 +96,27 @@ def _topic(model: ReportModel, table: Table, name: str) -> list[str]:
             label += f" · {escape(fmt.words(line.variant))}" if line.variant else ""
             rows.append([label, line.unit, *(_entry(entry, model.repeats) for entry in line.entries)])
     return grid(head, rows)
+
+
+def _drills(model: ReportModel) -> list[str]:
+    if not model.verdicts:
+        return []
+    said = f"Cells that were disturbed on purpose; they stand in no comparison. {counts_of(model)}."
+    lines = ["## Drills", "", said, ""]
+    for verdict in model.verdicts:
+        lines += [f"### {escape(title_of(verdict))}", "", f"**{escape(verdict['word'])}.**", ""]
+        lines += [f"- cost: {escape(verdict['cost'])}", f"- history: {escape(verdict['apart'])}"]
+        lines += [f"- attempt {one['attempt']}: {escape(ending(one))}" for one in verdict["attempts"]]
+        checks = [[escape(c["name"]), escape(c["result"]), escape(c["said"])] for c in verdict["checks"]]
+        lines += ["", *grid(["check", "result", "evidence"], checks)]
+        if verdict["items"]:
+            lines += grid(["item", "state", "saved", "found", "evidence"], [_item(item) for item in verdict["items"]])
+    return lines
+
+
+def _item(item: dict[str, Any]) -> list[str]:
+    digests = [code(item[key][:12]) if item[key] else fmt.NOTHING for key in ("saved", "found")]
+    return [escape(fmt.words(item["item"])), escape(item["state"]), *digests, escape(item["evidence"])]
 
 
 def _figures(model: ReportModel, folder: str) -> list[str]:

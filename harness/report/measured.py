@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.audit.violation import Violation
+from harness.compare.drill import DrillVerdict, judge_drill, unjudged
+from harness.compare.drill_evidence import Evidence
 from harness.compare.results import CellResult
 from harness.contract import read_cell
 from harness.errors import UserError
 from harness.measure.api import MeasureContext, measure_cell, self_report_cell, series_cell, view_of
 from harness.measure.self_report import SelfReport
+from harness.measure.view import CellView
 from harness.report.completions import some_completions
 from harness.report.model import Completion
 from harness.report.observed import Observation, observe
@@ -33,6 +36,7 @@ class Measured:
     self_reports: dict[Column, list[list[SelfReport]]] = field(default_factory=dict)
     observed: dict[str, list[Observation]] = field(default_factory=dict)
     completions: list[Completion] = field(default_factory=list)
+    verdicts: list[DrillVerdict] = field(default_factory=list)
 
 
 def load_manifest(run: Path) -> dict[str, Any]:
@@ -59,7 +63,8 @@ def observed(manifest: Mapping[str, Any], cell: Cell) -> bool:
 
 
 def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Violation]) -> Measured:
-    """Measure every cell that ended well from its ledger; write a timeline of the first of each column.
+    """Measure every cell that ended well from its ledger; write a timeline of the first of each column. A cell that was
+    disturbed on purpose is judged, whatever became of it, and stands in no comparison.
 
     Args:
         violations: those of `check_run`; a cell whose ledger is not the one that was written is not measured.
@@ -67,7 +72,9 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
     measured = Measured()
     for cell in manifest["cells"]:
         found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
-        if cell["status"] != "ok":
+        if disturbed(cell):
+            measured.verdicts.append(_judge(run, manifest, cell, violations))
+        elif cell["status"] != "ok":
             measured.results.append(CellResult(**found, values=[]))
         elif not observed(manifest, cell):
             measured.results.append(CellResult(**found | {"status": "not_run", "reason": BARE}, values=[]))
@@ -79,6 +86,36 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
     return measured
 
 
+def disturbed(cell: Cell) -> bool:
+    """Whether a drill did something to a cell."""
+    return bool(cell["fault"] != "none")
+
+
+def _judge(run: Path, manifest: Mapping[str, Any], cell: Cell, violations: Sequence[Violation]) -> DrillVerdict:
+    if cell["status"] == "not_run":
+        return unjudged(cell, f"it was not run: {cell['reason']}")
+    if not observed(manifest, cell):
+        return unjudged(cell, BARE)
+    if damage := _damage(cell["cell_id"], violations):
+        return unjudged(cell, damage)
+    config = _config(manifest, cell)
+    twin = next((one for one in manifest["cells"] if one["cell_id"] == cell["twin"] and one["status"] == "ok"), None)
+    broken = [v for v in violations if f"{v.where}.".startswith(f"{cell['cell_id']}.")]
+    evidence = Evidence(
+        row=cell,
+        fault=config["fault"],
+        checkpoint=config["adapter"]["checkpoint"],
+        view=_view(run, manifest, cell),
+        undisturbed=_view(run, manifest, twin) if twin else None,
+        violations=[f"{violation.rule}: {violation.detail}" for violation in broken],
+    )
+    return judge_drill(evidence)
+
+
+def _view(run: Path, manifest: Mapping[str, Any], cell: Cell) -> CellView:
+    return view_of(read_cell(run / "ledger", cell["cell_id"]), _context(manifest, cell))
+
+
 def _damage(cell_id: str, violations: Sequence[Violation]) -> str | None:
     for violation in violations:
         if violation.rule in UNTRUSTED and f"{violation.where}.".startswith(f"{cell_id}."):
@@ -87,8 +124,8 @@ def _damage(cell_id: str, violations: Sequence[Violation]) -> str | None:
 
 
 def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str, Any], measured: Measured) -> None:
-    ledger = read_cell(run / "ledger", cell["cell_id"])
-    view = view_of(ledger, _context(manifest, cell))
+    view = _view(run, manifest, cell)
+    ledger = view.tables.ledger
     column = column_of(cell)
     measured.results.append(CellResult(**found, values=measure_cell(view)))
     measured.series[cell["cell_id"]] = series_cell(view)
@@ -111,5 +148,6 @@ def _context(manifest: Mapping[str, Any], cell: Cell) -> MeasureContext:
         warmup_steps=config["task"]["warmup_steps"],
         price=config["price"],
         roofline=manifest.get("roofline"),
-        native_definitions=manifest["adapters"][cell["adapter"]].get("native") or [],
+        native_definitions=manifest["adapters"][cell["system"]].get("native") or [],
+        between_failures=(config["adapter"].get("checkpoint") or {}).get("mtbf_s"),
     )

@@ -41,6 +41,11 @@ def cell(
     return {
         "cell_id": f"{adapter}.colocated_sync.free.r{repeat}",
         "adapter": adapter,
+        "system": adapter,
+        "fault": "none",
+        "twin": f"{adapter}.colocated_sync.free.r{repeat}",
+        "attempts": [],
+        "faults_acted": 0,
         "layout": "colocated_sync",
         "track": "free",
         "repeat": repeat,
@@ -68,6 +73,7 @@ def manifest(
         "track": {"name": "free"},
         "profile": {"name": "cpu"},
         "price": {"amount": None},
+        "adapter": {},
         "repeats": max((c["repeat"] + 1 for c in cells), default=1),
         "output": "/home/someone/runs",
     }

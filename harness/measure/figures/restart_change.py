@@ -6,8 +6,8 @@ import numpy as np
 
 from harness.measure.columns import Array
 from harness.measure.figures.recovery import RecoveryMeasure
-from harness.measure.measure import figure
-from harness.measure.restarts import Resume, some_resumes
+from harness.measure.measure import UnmeasuredError, figure
+from harness.measure.restarts import some_resumes
 from harness.measure.values import Value
 from harness.measure.view import CellView
 
@@ -27,23 +27,25 @@ class RestartChange(RecoveryMeasure):
     def compute(self, view: CellView) -> list[Value]:
         """One for each of `METRICS`."""
         resume = some_resumes(view.tables.ledger)[-1]
-        return [self._change(view, resume, metric) for metric in METRICS]
-
-    def _change(self, view: CellView, resume: Resume, metric: str) -> Value:
-        unit, read, as_ratio = METRICS[metric]
-        said = {"variant": metric, "unit": unit}
         if not resume.kept:
-            return self.none("the run began again: of what came before the restart nothing is part of it", **said)
-        before = read(view, resume.step - WIDTH, resume.step)
-        after = read(view, resume.step, resume.step + WIDTH)
-        if not len(before) or not len(after):
-            side = "before" if not len(before) else "after"
-            return self.none(f"no optimizer step {side} the restart tells it", **said)
-        means = float(np.mean(before)), float(np.mean(after))
-        if as_ratio and means[0] == 0:
-            return self.none("its mean before the restart is 0", **said)
-        change = means[1] / means[0] if as_ratio else means[1] - means[0]
-        return self.value(change, len(before) + len(after), **said)
+            raise UnmeasuredError("the run began again: nothing of what came before the restart is part of it")
+        return [self._change(view, resume.step, metric) for metric in METRICS]
+
+    def _change(self, view: CellView, step: int, metric: str) -> Value:
+        found = change_at(view, step, metric)
+        said = {"variant": metric, "unit": METRICS[metric][0]}
+        if found is None:
+            return self.none("it is not known on both sides of the restart", **said)
+        return self.value(found, 2 * WIDTH, **said)
+
+
+def change_at(view: CellView, step: int, metric: str) -> float | None:
+    """The change of a metric of `METRICS` across the begin of an optimizer step; None where a side has no value."""
+    _, read, as_ratio = METRICS[metric]
+    before, after = read(view, step - WIDTH, step), read(view, step, step + WIDTH)
+    if not len(before) or not len(after) or (as_ratio and np.mean(before) == 0):
+        return None
+    return float(np.mean(after) / np.mean(before) if as_ratio else np.mean(after) - np.mean(before))
 
 
 def _of_updates(column: str) -> Callable[[CellView, int, int], Array]:
