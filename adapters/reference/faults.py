@@ -43,21 +43,23 @@ class Faults:
         self._role = role
         self._passed: Counter[str] = Counter()
 
-    def at(self, point: str, place: int | None = None) -> bool:
-        """This point is passed: for the next time, counted from 1, or at a `place` of its own count (a step). The fault
-        that is due here kills this process, hangs, or raises; True where the caller must corrupt what it holds.
+    def at(self, point: str, place: int | None = None, *, passings: int = 1) -> bool:
+        """This point is passed: `passings` times more, counted from 1, or at a `place` of its own count (a step). The
+        fault that is due here kills this process, hangs, or raises; True where the caller must corrupt what it holds.
 
         Raises:
             SystemFailure: the action is `raise`.
             OSError: the action is `enospc`.
         """
-        self._passed[point] = self._passed[point] + 1 if place is None else place
+        self._passed[point] = self._passed[point] + passings if place is None else place
         due = [number for number, fault in self._at(point) if fault["at"] == self._passed[point]]
         return any(self._act(number, point) for number in due)
 
-    def room(self, point: str, passed: int) -> int | None:
-        """How far a count that stands at `passed` may go on before this point's fault is due; None where none is."""
-        left = [fault["at"] - passed for number, fault in self._at(point) if not self._marker(number).exists()]
+    def room(self, point: str) -> int | None:
+        """How many times this point may yet be passed until its next fault is due; None where none is."""
+        left = [
+            fault["at"] - self._passed[point] for number, fault in self._at(point) if not self._marker(number).exists()
+        ]
         return min((distance for distance in left if distance >= 0), default=None)
 
     def _at(self, point: str) -> list[tuple[int, Mapping[str, Any]]]:

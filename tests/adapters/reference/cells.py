@@ -1,5 +1,7 @@
 """Cells of the reference loop, without composing them: the adapter's own defaults and a small task."""
 
+import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +47,16 @@ TASK: dict[str, Any] = {
 }
 
 
+@cache
+def _defaults() -> str:
+    return json.dumps(yaml.safe_load(OPTIONS.read_text(encoding="utf-8")))
+
+
 def cell(folder: Path, bundle: Path | None = None, **changes: Any) -> dict[str, Any]:
     """A cell's file. `task` and `adapter_options` are laid over the defaults, mappings in the latter too; other
     `changes` replace."""
     folder.mkdir(parents=True, exist_ok=True)
-    options = yaml.safe_load(OPTIONS.read_text(encoding="utf-8"))
+    options = json.loads(_defaults())
     for name, value in changes.pop("adapter_options", {}).items():
         options[name] = options[name] | value if isinstance(value, dict) else value
     content: dict[str, Any] = {
