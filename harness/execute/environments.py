@@ -148,15 +148,16 @@ def _interpreter(python: str) -> str:
 
 
 def _install(arguments: list[str], say: Say, folder: Path, held: int) -> None:
-    """Install by the lock; where no index answers, from uv's own cache, if all of it lies there."""
+    """Install by the lock; where no index answers, from uv's own cache, if all of it lies there. Compiled at once: a cell
+    is several processes, and each would take seconds to compile the same files."""
     try:
-        run_uv(["pip", "sync", *arguments], say, folder, inherited=[held])
+        run_uv(["pip", "sync", "--compile-bytecode", *arguments], say, folder, inherited=[held])
     except UvError as error:
         if not error.network:
             raise
         say("no package index answers: trying what was downloaded before")
         try:
-            run_uv(["pip", "sync", "--offline", *arguments], say, folder, inherited=[held])
+            run_uv(["pip", "sync", "--compile-bytecode", "--offline", *arguments], say, folder, inherited=[held])
         except UvError:
             raise error from None
 
