@@ -2,13 +2,38 @@ from pathlib import Path
 
 from harness.contract import STAGES
 from harness.report.figures import PLATES, draw_figures
-from harness.report.figures.style import ADAPTER_COLORS, STAGE_COLORS, adapter_color
+from harness.report.figures.style import ADAPTER_COLORS, STAGE_COLORS, adapter_color, layout_tint
 from harness.report.model import ReportModel
-from tests.report.reports import report
+from tests.report.reports import report, row
+
+
+def asynchronous() -> ReportModel:
+    """A report of which one system is asynchronous: it has a queue, and another lag bound than the other."""
+    model = report()
+    for measure, sync, overlapped in (
+        ("lag_bound", 0.0, 2.0),
+        ("clip_fraction", 0.0, 0.1),
+        ("dropped_share", 0.0, 0.2),
+    ):
+        figure = ("lag and ratios", measure, measure, "", "share", "none")
+        model.rows += [
+            row(adapter, figure, value=value, low=value, high=value)  # type: ignore[arg-type]
+            for adapter, value in (("reference", overlapped), ("trl", sync))
+        ]
+    for cell in model.cells:
+        model.series[cell["cell_id"]]["queue"] = {
+            "t": [-1.0, 0.5, 1.0, 2.5],
+            "records": [4, 8, 4, 8],
+            "tokens": [40, 90, 50, 80],
+            "closed_from": [0.5, 2.5],
+            "closed_to": [1.0, 4.0],
+            "limit": ["lag_bound", "tokens"],
+        }
+    return model
 
 
 def test_every_plate_is_drawn_as_svg_and_png(tmp_path: Path) -> None:
-    figures = draw_figures(report(), tmp_path)
+    figures = draw_figures(asynchronous(), tmp_path)
     assert [figure.name for figure in figures] == [plate.name for plate in PLATES]
     for figure in figures:
         assert figure.reason is None
@@ -55,3 +80,16 @@ def test_a_colour_follows_the_name_not_the_order_of_the_run() -> None:
 
 def test_every_stage_has_a_colour() -> None:
     assert set(STAGES) <= set(STAGE_COLORS)
+
+
+def test_layouts_of_an_adapter_have_tints_of_its_colour() -> None:
+    layouts = ["colocated_sync", "disaggregated_async", "disaggregated_sync", "colocated_overlap"]
+    tints = [layout_tint("#0072B2", layout, layouts) for layout in sorted(layouts)]
+    assert tints[0] == "#0072b2"
+    assert len(set(tints)) == 4
+    assert layout_tint("#0072B2", "colocated_sync", ["colocated_sync"]) == "#0072b2"
+
+
+def test_one_lag_bound_shows_no_cost_of_a_deeper_queue(tmp_path: Path) -> None:
+    figures = {figure.name: figure for figure in draw_figures(report(), tmp_path)}
+    assert "different lag bounds" in str(figures["cost_of_lag"].reason)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
-from harness.report.figures import policy, rates, states, style, times
+from harness.report.figures import overlap, policy, rates, states, style, times
 from harness.report.figures.data import Missing, TrackData
 from harness.report.model import Figure, ReportModel
 
@@ -35,6 +35,8 @@ PLATES: tuple[Plate, ...] = (
     Plate("timeline", "Timeline of one step", _said(times.timeline), times.timeline),
     Plate("memory", "Memory over phases", _said(states.memory), states.memory),
     Plate("lag", "Policy lag of what was trained on", _said(policy.lag), policy.lag),
+    Plate("queue", "Queue depth and admission", _said(overlap.queue), overlap.queue),
+    Plate("cost_of_lag", "What a deeper queue costs", _said(overlap.cost_of_lag), overlap.cost_of_lag),
     Plate("log_ratio", "Log ratio by completion length", _said(policy.log_ratios), policy.log_ratios),
     Plate("reward", "Reward over samples", _said(policy.reward), policy.reward),
     Plate("headroom", "Headroom under the roofline", _said(rates.headroom), rates.headroom),

@@ -40,7 +40,8 @@ class TrackData:
         adapter, layout = column
         names, layouts = self.model.names, [other for _, other in self.columns]
         color, marker = style.adapter_color(adapter, names), style.adapter_marker(adapter, names)
-        return Look(style.label(column, self.columns), color, marker, style.layout_dash(layout, layouts))
+        tint = style.layout_tint(color, layout, layouts)
+        return Look(style.label(column, self.columns), tint, marker, style.layout_dash(layout, layouts))
 
     def row(self, column: style.Column, measure: str) -> Row | None:
         """The row of a figure, where it has a finite value."""

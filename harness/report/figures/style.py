@@ -6,11 +6,14 @@ from typing import Any
 
 import matplotlib as mpl
 import seaborn as sns
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure as Canvas
 
 ADAPTER_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#333333")
 """Okabe and Ito's palette (2008), the yellow left out: it is too light on white."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+LIGHTEST = 0.66
+"""Of white in a colour, at most."""
 LAYOUT_DASHES = ("-", "--", ":", "-.")
 STAGE_COLORS = {
     "startup": "#E5E5E5",
@@ -30,6 +33,15 @@ STAGE_COLORS = {
     "unattributed": "#FFFFFF",
 }
 PHASE_COLORS = {"rollout": "#2171B5", "transition": "#8C8C8C", "training": "#D55E00", "synchronisation": "#009E73"}
+LIMIT_COLORS = {
+    "records": "#D6E6F2",
+    "tokens": "#F6DCCB",
+    "bytes": "#CFEBDF",
+    "age_s": "#F5E6C4",
+    "lag": "#EBD5E2",
+    "lag_bound": "#E9E9E9",
+}
+"""What closed admission of new work; light, as they lie behind a line."""
 WIDTH, HEIGHT = 6.4, 3.4
 SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -83,6 +95,14 @@ def adapter_color(name: str, names: Sequence[str]) -> str:
 def adapter_marker(name: str, names: Sequence[str]) -> str:
     """A shape for each adapter, for readers and printers without colours."""
     return MARKERS[sorted(names).index(name) % len(MARKERS)]
+
+
+def layout_tint(color: str, layout: str, layouts: Sequence[str]) -> str:
+    """The colour of an adapter in one of its layouts: its own in the first by name, then lighter and lighter."""
+    place = sorted(set(layouts)).index(layout)
+    white = LIGHTEST * place / max(len(LAYOUT_DASHES) - 1, len(set(layouts)) - 1)
+    red, green, blue = (part + (1 - part) * white for part in to_rgb(color))
+    return to_hex((red, green, blue))
 
 
 def layout_dash(layout: str, layouts: Sequence[str]) -> str:
