@@ -148,8 +148,8 @@ def _interpreter(python: str) -> str:
 
 
 def _install(arguments: list[str], say: Say, folder: Path, held: int) -> None:
-    """Install by the lock; where no index answers, from uv's own cache, if all of it lies there. Compiled at once: a cell
-    is several processes, and each would take seconds to compile the same files."""
+    """Install by the lock; where no index answers, from uv's own cache, if all of it lies there. Compiled at once: a
+    cell is several processes, and each would take seconds to compile the same files."""
     try:
         run_uv(["pip", "sync", "--compile-bytecode", *arguments], say, folder, inherited=[held])
     except UvError as error:
