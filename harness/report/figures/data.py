@@ -21,9 +21,11 @@ class Missing:
 
 @dataclass(frozen=True)
 class Look:
-    """How one adapter in one layout is drawn in every figure."""
+    """How one adapter in one layout is drawn in every figure: `ink` is the adapter's colour, for text; `color` its tint
+    in the layout, for marks."""
 
     label: str
+    ink: str
     color: str
     marker: str
     dash: str
@@ -41,7 +43,7 @@ class TrackData:
         names, layouts = self.model.names, [other for _, other in self.columns]
         color, marker = style.adapter_color(adapter, names), style.adapter_marker(adapter, names)
         tint = style.layout_tint(color, layout, layouts)
-        return Look(style.label(column, self.columns), tint, marker, style.layout_dash(layout, layouts))
+        return Look(style.label(column, self.columns), color, tint, marker, style.layout_dash(layout, layouts))
 
     def row(self, column: style.Column, measure: str) -> Row | None:
         """The row of a figure, where it has a finite value."""

@@ -27,7 +27,7 @@ def queue(data: TrackData) -> Canvas | Missing:
         look = data.look(column)
         limits += [name for name in _closings(axis, series) if name not in limits]
         axis.step(series["t"], series["tokens"], where="post", color=look.color, linewidth=1.2)
-        axis.set_title(look.label, color=look.color)
+        axis.set_title(look.label, color=look.ink)
         axis.set_ylabel("tokens")
         axis.set_ylim(bottom=0)
         axis.margins(x=0.01)
@@ -55,23 +55,37 @@ def cost_of_lag(data: TrackData) -> Canvas | Missing:
     figure = style.canvas(height=3.6)
     axes = style.panels(figure, 2, 2, sharex=True)
     for axis, measure in zip(axes, COSTS, strict=True):
-        for number, column in enumerate(bounds):
-            _point(axis, data, column, measure, bounds[column] + 0.09 * (number - (len(bounds) - 1) / 2))
-        axis.set_title(data.model.definitions[measure].title if measure in data.model.definitions else measure)
-        axis.set_ylim(bottom=0)
-        axis.margins(y=0.15)
+        tops = [_point(axis, data, column, measure, x) for column, x in _places(bounds).items()]
+        definition = data.model.definitions.get(measure)
+        axis.set_title(definition.title if definition else fmt.words(measure), fontweight="normal", fontsize=8)
+        axis.set_ylabel(definition.unit if definition else "")
+        axis.set_ylim(0, 1.15 * max(tops) or 1)
+        axis.set_xlim(min(bounds.values()) - 0.5, max(bounds.values()) + 0.5)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in axes[2:]:
         axis.set_xlabel("declared lag bound, updates")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=1.2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=style.legend_columns(labels), handlelength=1.2)
     return figure
 
 
-def _point(axis: Any, data: TrackData, column: style.Column, measure: str, x: float) -> None:
+def _places(bounds: dict[style.Column, float]) -> dict[style.Column, float]:
+    """Where on the axis each column stands: columns with one bound side by side around it."""
+    places: dict[style.Column, float] = {}
+    for bound in set(bounds.values()):
+        same = [column for column, own in bounds.items() if own == bound]
+        places |= {column: bound + 0.12 * (place - (len(same) - 1) / 2) for place, column in enumerate(same)}
+    return {column: places[column] for column in bounds}
+
+
+def _point(axis: Any, data: TrackData, column: style.Column, measure: str, x: float) -> float:
+    """A column's value with its interval, where it has one; the top of what was drawn."""
     row, look = data.row(column, measure), data.look(column)
-    value = row.value if row is not None else None
-    if row is not None and row.low is not None and row.high is not None:
-        axis.plot([x, x], [row.low, row.high], color=look.color, linewidth=1.6)
-    points = ([], []) if value is None else ([x], [value])
-    axis.plot(*points, color=look.color, marker=look.marker, markersize=6, linestyle="none", label=look.label)
+    mark = {"color": look.color, "clip_on": False, "zorder": 3}
+    if row is None or row.value is None:
+        axis.plot([], [], marker=look.marker, markersize=6, linestyle="none", label=look.label, **mark)
+        return 0.0
+    if row.low is not None and row.high is not None:
+        axis.plot([x, x], [row.low, row.high], linewidth=1.6, **mark)
+    axis.plot([x], [row.value], marker=look.marker, markersize=6, linestyle="none", label=look.label, **mark)
+    return row.value if row.high is None else max(row.value, row.high)

@@ -15,7 +15,7 @@ def lag(data: TrackData) -> Canvas | Missing:
     counts = {column: one for column, one in counts.items() if one}
     if not counts:
         return data.missing("lag")
-    figure = style.canvas(height=2.6)
+    figure = style.canvas(height=2.4 + 0.2 * len(counts))
     axis = figure.subplots()
     width = 0.8 / len(counts)
     for number, (column, one) in enumerate(counts.items()):
@@ -29,7 +29,8 @@ def lag(data: TrackData) -> Canvas | Missing:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axis.grid(visible=False, axis="x")
     axis.set_xlim(-0.6, max(3.6, max(value for one in counts.values() for value in one) + 0.6))
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+    labels = axis.get_legend_handles_labels()[1]
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=style.legend_columns(labels))
     return figure
 
 

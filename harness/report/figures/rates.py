@@ -71,7 +71,8 @@ def headroom(data: TrackData) -> Canvas | Missing:
     axis.set_xlim(0, max(108.0, axis.get_xlim()[1]))
     axis.set_xlabel("share of the roofline, %")
     axis.grid(visible=False, axis="y")
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+    labels = [data.look(column).label for column in data.columns]
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=style.legend_columns(labels))
     return figure
 
 

@@ -27,7 +27,7 @@ def memory(data: TrackData) -> Canvas | Missing:
         points = [dict(zip(names, values, strict=True)) for values in zip(*(series[n] for n in names), strict=True)]
         _whole(axis, points, look.color)
         _by_phase(axis, points)
-        axis.set_title(look.label, color=look.color)
+        axis.set_title(look.label, color=look.ink)
         axis.set_ylabel("GiB")
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, handlelength=1.2)
     axes[-1].set_ylim(bottom=0)

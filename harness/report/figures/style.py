@@ -43,6 +43,8 @@ LIMIT_COLORS = {
 }
 """What closed admission of new work; light, as they lie behind a line."""
 WIDTH, HEIGHT = 6.4, 3.4
+LEGEND_CHARACTERS = 100
+"""In a figure's width; a key and its gap take as much as 7."""
 SETTINGS: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9,
@@ -85,6 +87,11 @@ def panels(figure: Canvas, rows: int, columns: int = 1, **options: Any) -> list[
     """Axes in reading order; matplotlib's own types do not say what is in the array."""
     grid: Any = figure.subplots(rows, columns, squeeze=False, **options)
     return list(grid.flat)
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """How many entries of a legend stand side by side in a figure's width."""
+    return max(1, min(4, len(labels), LEGEND_CHARACTERS // (max(map(len, labels), default=0) + 7)))
 
 
 def adapter_color(name: str, names: Sequence[str]) -> str:

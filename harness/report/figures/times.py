@@ -23,7 +23,7 @@ def composition(data: TrackData) -> Canvas | Missing:
     used: list[str] = []
     for axis, (column, series) in zip(axes, found, strict=True):
         used += [stage for stage in _stack(axis, series) if stage not in used]
-        axis.set_title(data.look(column).label, color=data.look(column).color)
+        axis.set_title(data.look(column).label, color=data.look(column).ink)
         axis.set_ylabel("s a step")
         axis.grid(visible=False, axis="x")
     axes[-1].set_xlabel("optimizer step")
@@ -73,7 +73,7 @@ def timeline(data: TrackData) -> Canvas | Missing:
     last = 0.0
     for axis, (column, series), names in zip(axes, found, rows, strict=True):
         last = max(last, _gantt(axis, series, names))
-        axis.set_title(data.look(column).label, color=data.look(column).color)
+        axis.set_title(data.look(column).label, color=data.look(column).ink)
     axes[-1].set_xlim(0, 1.1 * last)
     axes[-1].set_xlabel("seconds since the generation of the batch began")
     return figure
