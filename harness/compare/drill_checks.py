@@ -108,7 +108,7 @@ def _once(evidence: Evidence) -> tuple[Result, str]:
 
 def _whole(evidence: Evidence) -> tuple[Result, str]:
     rows = evidence.rows("""select distinct t.sample_id from trained t left join rollouts r using (sample_id)
-                            where r.sample_id is null or r.reward_total is null or r.t_verify_end is null order by 1""")
+                            where r.sample_id is null or r.reward_total is null order by 1""")
     if rows:
         return "broken", f"trained without a known reward: {some([row[0] for row in rows])}"
     (refused,) = evidence.rows("select count(distinct \"where\") from faults where kind = 'batch_refused'")

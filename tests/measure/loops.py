@@ -152,5 +152,5 @@ def loop_cell(
 
 def figures(ledger: CellLedger, **context: Any) -> dict[str, Value]:
     """Every value of a cell by tag and variant."""
-    given = {"task": TASK, "warmup_steps": WARMUP, "price": PRICE, "roofline": ROOFLINE} | context
+    given: dict[str, Any] = {"task": TASK, "warmup_steps": WARMUP, "price": PRICE, "roofline": ROOFLINE} | context
     return {value.name: value for value in measure_cell(ledger, MeasureContext(**given))}
