@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Packed:
-    """Sequences of one forward pass.
+    """Sequences of one forward pass. What the policy did not sample is read as context and addressed nowhere.
 
     Attributes:
         ids: [B, L] int64, right-padded. Behind a causal mask no real token sees padding, so none needs a mask.
@@ -32,20 +32,35 @@ class Packed:
         return len(self.targets)
 
 
-def pack(sequences: Sequence[tuple[list[int], list[int]]], pad: int, device: str) -> Packed:
-    """Pack (prompt ids, completion ids) pairs, each with at least one prompt and one completion token."""
+def pack(
+    sequences: Sequence[tuple[list[int], list[int]]],
+    pad: int,
+    device: str,
+    masks: Sequence[list[int]] | None = None,
+) -> Packed:
+    """Pack (prompt ids, completion ids) pairs, each with at least one prompt and one policy token; `masks` has 1 for a
+    completion's policy tokens and 0 for its observations, None where there are no observations."""
     longest = max(len(prompt) + len(completion) for prompt, completion in sequences)
     rows = [[*prompt, *completion] for prompt, completion in sequences]
     real = sum(map(len, rows))
     ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
-    index = [
-        range(row * longest + len(prompt) - 1, row * longest + len(prompt) + len(completion) - 1)
-        for row, (prompt, completion) in enumerate(sequences)
+    masks = masks or [[1] * len(completion) for _, completion in sequences]
+    places = [
+        [len(prompt) + place for place, sampled in enumerate(mask) if sampled]
+        for (prompt, _), mask in zip(sequences, masks, strict=True)
     ]
+    index = [[row * longest + place - 1 for place in each] for row, each in enumerate(places)]
+    targets = [[row[place] for place in each] for row, each in zip(rows, places, strict=True)]
     return Packed(
         ids=ids.to(device),
         index=torch.tensor(list(chain.from_iterable(index))).to(device),
-        targets=torch.tensor(list(chain.from_iterable(completion for _, completion in sequences))).to(device),
-        lengths=torch.tensor([len(completion) for _, completion in sequences]).to(device),
+        targets=torch.tensor(list(chain.from_iterable(targets))).to(device),
+        lengths=torch.tensor([len(each) for each in places]).to(device),
         padded_tokens=ids.numel() - real,
     )
+
+
+def spread(values: Sequence[float], mask: Sequence[int]) -> list[float | None]:
+    """One value a policy token as one a token: None where the policy did not sample."""
+    rest = iter(values)
+    return [next(rest) if sampled else None for sampled in mask]

@@ -1,7 +1,7 @@
 """Trains on what waits in the buffer, and writes every optimizer step with the records that it consumed."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.messages import Scores, Update
@@ -44,6 +44,14 @@ class Learner:
         """Optimizer steps applied."""
         return self._trainer.version
 
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside what the trainer holds."""
+        return {"step": self.step, "loss": self.loss}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+        self.step, self.loss = state["step"], state["loss"]
+
     def learn(self, batch: int, trace_id: str) -> None:
         """All optimizer steps over the batch that waits in the buffer, as far as the run's last step; fewer, or smaller
         ones, where the staleness policy says so."""
@@ -53,6 +61,9 @@ class Learner:
             for index, sample in enumerate(waiting):
                 sample.old = scores.old[index] if scores.old else None
                 sample.reference = scores.reference[index] if scores.reference else None
+        if self._settings.logprobs != "recompute":
+            for sample in waiting:
+                sample.old = sample.completion.logprobs
         plan = self._policy.plan(waiting, self._trainer.version)
         for epoch in range(plan.epochs):
             for number, minibatch in enumerate(self._buffer.minibatches(batch, epoch)):

@@ -1,5 +1,6 @@
 """The trained module: loading it, and its log-probs of given completions."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from adapters.reference.settings import Decoding
 from harness.errors import SystemFailure
 
 HEAD_TOLERANCE = 1e-3
+SELECTED = "selected_logits"
+"""The method that a sharded module calls `selected_logits` by."""
 
 
 def load_policy(folder: Path, device: str) -> Any:
@@ -26,8 +29,15 @@ def load_policy(folder: Path, device: str) -> Any:
 def policy_logits(model: Any, packed: Packed) -> Tensor:
     """[N, V] float32 logits that predict each policy token. The output layer sees only these positions: prompts and
     padding cost nothing there, which is a fifth of the work on a small model with a large vocabulary."""
-    hidden = model.base_model(input_ids=packed.ids, use_cache=False).last_hidden_state
-    chosen = hidden.flatten(0, 1).index_select(0, packed.index)
+    # A sharded module gathers its weights around its own methods only.
+    logits: Tensor = (getattr(model, SELECTED, None) or partial(selected_logits, model))(packed.ids, packed.index)
+    return logits
+
+
+def selected_logits(model: Any, ids: Tensor, index: Tensor) -> Tensor:
+    """See `policy_logits`: `ids` is [B, L], `index` [N] into its positions."""
+    hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    chosen = hidden.flatten(0, 1).index_select(0, index)
     logits: Tensor = model.get_output_embeddings()(chosen).float()
     return logits
 

@@ -225,11 +225,16 @@ class Settings:
         return self.minibatches * self.inner_epochs
 
     @property
+    def needs_old(self) -> bool:
+        """Whether the trainer computes old log-probs: several updates need a frozen old policy, the learning rate needs
+        the ratios where it follows ESS. With one update the ratio is 1 by construction; in other regimes than
+        `recompute` the behaviour policy is the old one."""
+        return self.logprobs == "recompute" and (self.updates_per_batch > 1 or self.staleness.ess_floor is not None)
+
+    @property
     def needs_scoring(self) -> bool:
-        """Whether a batch's samples are scored before training: several updates need a frozen old policy, a KL term
-        needs the reference's log-probs, the learning rate needs the ratios where it follows ESS. With one update the
-        ratio is 1 by construction."""
-        return self.updates_per_batch > 1 or self.objective.kl_beta != 0.0 or self.staleness.ess_floor is not None
+        """Whether a batch's samples are scored before training: a KL term needs the reference's log-probs."""
+        return self.needs_old or self.objective.kl_beta != 0.0
 
     @property
     def batches(self) -> int:

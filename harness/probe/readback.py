@@ -31,9 +31,14 @@ def model_facts(model: Any) -> dict[str, Any]:
 
 def parameter_sha256(model: Any) -> str:
     """SHA-256 over all parameters in the order of their names, as float32 bytes."""
+    return tensors_sha256(model.named_parameters())
+
+
+def tensors_sha256(named: Iterable[tuple[str, Any]]) -> str:
+    """SHA-256 over (name, tensor) pairs in the order of their names, as float32 bytes; names are not hashed."""
     total = hashlib.sha256()
-    for _, parameter in sorted(model.named_parameters()):
-        total.update(parameter.detach().float().cpu().contiguous().numpy().tobytes())
+    for _, tensor in sorted(named, key=lambda pair: pair[0]):
+        total.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
     return total.hexdigest()
 
 

@@ -1,6 +1,7 @@
 """Loss and gradient against an independent computation: float64, sample by sample, unpadded, from the definitions."""
 
 import copy
+import itertools
 import math
 import random
 from dataclasses import replace
@@ -11,7 +12,6 @@ import torch
 
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
-from adapters.reference.trainer import Trainer
 from tests.adapters.reference.in_env import tiny
 
 VOCAB = 24
@@ -27,20 +27,40 @@ def _term(new: torch.Tensor, old: float, advantage: float, settings: Settings) -
     return -advantage * (ratio if ratio.item() >= low else torch.tensor(low, dtype=torch.float64))
 
 
+def _importance(policy: list[float], behavior: list[float], settings: Settings) -> list[float]:
+    """What each token of one completion counts, by the correction's definition."""
+    asked = settings.staleness
+    ratios = [math.exp(ours - theirs) for ours, theirs in zip(policy, behavior, strict=True)]
+    if asked.level == "sequence":
+        ratios = [math.prod(ratios)] * len(ratios)
+    if asked.correction == "none":
+        return [1.0] * len(ratios)
+    return [min(ratio, asked.cap) if asked.correction == "clip" else ratio * (ratio <= asked.cap) for ratio in ratios]
+
+
 def expected_loss(policy: Any, reference: Any, samples: list[Sample], settings: Settings) -> torch.Tensor:
     per_sample = []
     for sample in samples:
         prompt, tokens = sample.prompt.token_ids, sample.completion.tokens
         ids = torch.tensor([prompt + tokens])
+        places = [len(prompt) + place for place, sampled in enumerate(sample.completion.policy_mask) if sampled]
         scores = (policy(input_ids=ids).logits[0] / settings.decoding.temperature).log_softmax(-1)
         frozen = (reference(input_ids=ids).logits[0] / settings.decoding.temperature).log_softmax(-1).detach()
+        new = [scores[place - 1, ids[0, place]] for place in places]
+        kept = [frozen[place - 1, ids[0, place]] for place in places]
+        now = [value.item() for value in new]
+        behavior = [value for value in sample.completion.logprobs if value is not None]
+        recomputed = now if sample.old is None else [value for value in sample.old if value is not None]
+        old = recomputed if settings.logprobs == "recompute" else behavior
+        first = recomputed if settings.logprobs == "recompute" else now
         terms = []
-        for place, token in enumerate(tokens):
-            new = scores[len(prompt) - 1 + place, token]
-            old = new.item() if sample.old is None else sample.old[place].item()
-            term = _term(new, old, float(sample.advantage or 0.0), settings)
-            gap = frozen[len(prompt) - 1 + place, token] - new
-            terms.append(term + settings.objective.kl_beta * (gap.exp() - gap - 1.0))
+        for index, counts in enumerate(_importance(first, behavior, settings)):
+            held = 1.0  # with the behaviour policy as the old one, the objective's ratio is part of the weight
+            if settings.logprobs == "engine" and settings.staleness.correction != "none":
+                held = math.exp(now[index] - behavior[index])
+            term = _term(new[index], old[index], float(sample.advantage or 0.0), settings)
+            gap = kept[index] - new[index]
+            terms.append(term * counts / held + settings.objective.kl_beta * counts * (gap.exp() - gap - 1.0))
         per_sample.append(terms)
     if settings.objective.loss == "token_mean":
         every = [term for terms in per_sample for term in terms]
@@ -52,31 +72,44 @@ def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool((one - other).norm() <= 1e-5 * other.norm())
 
 
-@pytest.mark.parametrize("loss", ["token_mean", "sequence_mean"])
+REGIMES = [
+    ("recompute", "none", "token"),
+    ("engine", "none", "token"),
+    *itertools.product(("recompute", "engine"), ("clip", "mask"), ("token", "sequence")),
+]
+
+
+@pytest.mark.parametrize("regime", REGIMES, ids="-".join)
 @pytest.mark.parametrize("kl_beta", [0.0, 0.3])
 @pytest.mark.parametrize("seed", range(6))
-def test_loss_and_gradient(loss: str, kl_beta: float, seed: int) -> None:
+def test_loss_and_gradient(regime: tuple[str, str, str], kl_beta: float, seed: int) -> None:
     draw = random.Random(seed)
+    loss = draw.choice(["token_mean", "sequence_mean"])
     settings = tiny.objective(loss=loss, kl_beta=kl_beta, clip_low=draw.choice([0.1, 0.2]), clip_high=0.28)
     settings = replace(
         settings,
         micro_batches=draw.randint(1, 3),
         minibatches=1 + seed % 2,
         decoding=replace(settings.decoding, temperature=draw.choice([0.7, 1.0, 1.3])),
+        logprobs=regime[0],
+        staleness=replace(settings.staleness, correction=regime[1], level=regime[2], cap=1.1),
     )
     module = tiny.model(VOCAB, seed, scale=0.08)
-    trainer = Trainer(module, settings, pad=0)
-    samples = [tiny.sample(number, VOCAB, draw) for number in range(draw.randint(1, 9))]
-    trainer.score(samples)
+    trainer = tiny.trainer(module, settings)
+    samples = [tiny.sample(number, VOCAB, draw, observed=0.3) for number in range(draw.randint(1, 9))]
+    reference = copy.deepcopy(module)
+    rows = tiny.logprobs(trainer, samples, settings.decoding.temperature)
+    for sample, ours in zip(samples, rows, strict=True):  # ratios on both sides of the cap
+        tiny.behave(sample, [value + draw.gauss(0.0, 0.2) for value in ours])
+    tiny.score(trainer, samples)
     tiny.perturb(module, seed)
     for sample in samples:  # ratios on both sides of the clip range
         if sample.old is not None:
-            sample.old += torch.tensor([draw.gauss(0.0, 0.3) for _ in sample.old])
-    reference = copy.deepcopy(trainer._reference or module).double()
+            sample.old = [None if value is None else value + draw.gauss(0.0, 0.3) for value in sample.old]
     double = copy.deepcopy(module).double()
 
     results = [trainer.accumulate(micro) for micro in trainer.assemble(samples)]
-    expected = expected_loss(double, reference, samples, settings)
+    expected = expected_loss(double, reference.double(), samples, settings)
     expected.backward()
 
     assert math.isclose(sum(loss for loss, _ in results), expected.item(), rel_tol=1e-4, abs_tol=1e-5)
@@ -90,7 +123,7 @@ def test_loss_and_gradient(loss: str, kl_beta: float, seed: int) -> None:
 def test_the_log_probs_that_are_reported_are_the_policys() -> None:
     draw = random.Random(5)
     module = tiny.model(VOCAB)
-    trainer = Trainer(module, replace(tiny.SETTINGS, micro_batches=2), pad=0)
+    trainer = tiny.trainer(module, replace(tiny.SETTINGS, micro_batches=2))
     for micro in trainer.assemble([tiny.sample(number, VOCAB, draw) for number in range(5)]):
         _, rows = trainer.accumulate(micro)
         for sample, row in zip(micro.samples, rows, strict=True):
@@ -103,7 +136,7 @@ def test_a_split_into_micro_batches_changes_nothing() -> None:
     gradients = []
     for parts in (1, 3, 7):
         module = tiny.model(VOCAB)
-        trainer = Trainer(module, replace(tiny.SETTINGS, micro_batches=parts), pad=0)
+        trainer = tiny.trainer(module, replace(tiny.SETTINGS, micro_batches=parts))
         for micro in trainer.assemble(samples):
             trainer.accumulate(micro)
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in module.parameters()]))
@@ -117,7 +150,7 @@ def test_checkpointing_changes_nothing() -> None:
     for on in (False, True):
         module = tiny.model(VOCAB)
         settings = replace(tiny.SETTINGS, optimizer=replace(tiny.OPTIMIZER, gradient_checkpointing=on))
-        trainer = Trainer(module, settings, pad=0)
+        trainer = tiny.trainer(module, settings)
         for micro in trainer.assemble(samples):
             trainer.accumulate(micro)
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in module.parameters()]))
@@ -128,7 +161,7 @@ def test_a_step_is_adamw_after_clipping() -> None:
     draw = random.Random(2)
     module = tiny.model(VOCAB)
     settings = replace(tiny.SETTINGS, optimizer=replace(tiny.OPTIMIZER, weight_decay=0.1, max_grad_norm=0.01))
-    trainer, before = Trainer(module, settings, pad=0), copy.deepcopy(module)
+    trainer, before = tiny.trainer(module, settings), copy.deepcopy(module)
     for micro in trainer.assemble([tiny.sample(number, VOCAB, draw) for number in range(4)]):
         trainer.accumulate(micro)
     gradients = {name: parameter.grad.double() for name, parameter in module.named_parameters()}
@@ -148,7 +181,7 @@ def test_a_step_is_adamw_after_clipping() -> None:
 
 def test_a_gradient_that_is_not_finite_is_not_applied() -> None:
     module = tiny.model(VOCAB)
-    trainer = Trainer(module, tiny.SETTINGS, pad=0)
+    trainer = tiny.trainer(module, tiny.SETTINGS)
     made = tiny.sample(0, VOCAB, random.Random(1))
     made.advantage = math.inf
     before = copy.deepcopy(module.state_dict())

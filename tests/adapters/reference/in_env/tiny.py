@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from adapters.reference.batches import spread
 from adapters.reference.engine import Completion
+from adapters.reference.microbatches import packed_of
+from adapters.reference.policy import policy_logprobs
 from adapters.reference.samples import Sample
 from adapters.reference.settings import (
     Checkpointing,
@@ -21,6 +24,8 @@ from adapters.reference.settings import (
     Settings,
     Staleness,
 )
+from adapters.reference.trainer import Trainer
+from harness.probe import Probe
 from harness.task.bundle import Prompt
 
 EOS = 1
@@ -70,6 +75,8 @@ SETTINGS = Settings(
     optimizer=OPTIMIZER,
 )
 
+UNSEEN = Probe({"run_id": "check", "directory": "", "attempt": 0}, enabled=False)
+
 
 def model(vocab: int = 24, seed: int = 0, tied: bool = False, scale: float = 0.3) -> Any:
     """Large initial weights, so that the distributions are far from flat."""
@@ -97,11 +104,19 @@ def objective(**changes: Any) -> Settings:
     return replace(SETTINGS, objective=replace(OBJECTIVE, **changes))
 
 
-def sample(number: int, vocab: int, draw: random.Random, longest: int = 7) -> Sample:
-    """A made-up sample with an advantage and no verdict."""
+def trainer(module: Any, settings: Settings = SETTINGS) -> Trainer:
+    """A trainer of one rank that writes no ledger."""
+    return Trainer(module, settings, pad=0, probe=UNSEEN)
+
+
+def sample(number: int, vocab: int, draw: random.Random, longest: int = 7, observed: float = 0.0) -> Sample:
+    """A made-up sample with an advantage and no verdict; a share `observed` of its tokens but the first is no policy
+    token."""
     prompt = [draw.randrange(vocab) for _ in range(draw.randint(1, 5))]
     tokens = [draw.randrange(vocab) for _ in range(draw.randint(1, longest))]
-    completion = Completion(tokens, [-1.0] * len(tokens), "length", "derived", 0, 0, 0, 0)
+    mask = [1] + [int(draw.random() >= observed) for _ in tokens[1:]] if observed else None
+    logprobs = [-1.0 if sampled else None for sampled in mask or [1] * len(tokens)]
+    completion = Completion(tokens, logprobs, "length", "derived", 0, 0, 0, 0, mask)
     asked = Prompt(prompt_id=f"p{number}", messages=[], answer="", meta={}, text="", token_ids=prompt)
     made = Sample(f"s{number}", f"g{number // 4}", "gen-0", asked, completion, 0, 0, truncated=False)
     made.advantage = draw.gauss(0.0, 1.0)
@@ -122,3 +137,24 @@ def full_forward(module: Any, prompt: list[int], tokens: list[int], temperature:
         logits = module(input_ids=torch.tensor([prompt + tokens]), use_cache=False).logits[0]
     scores = (logits / temperature).log_softmax(-1)
     return torch.stack([scores[len(prompt) - 1 + place, token] for place, token in enumerate(tokens)])
+
+
+def logprobs(trainer: Trainer, samples: list[Sample], temperature: float) -> list[list[float]]:
+    """[S][policy tokens] under the trainer's policy."""
+    packed = packed_of(samples, 0, "cpu")
+    with torch.no_grad():
+        values = policy_logprobs(trainer.model, packed, temperature)
+    return [row.tolist() for row in values.split(packed.lengths.tolist())]
+
+
+def behave(made: Sample, values: list[float]) -> None:
+    """Say that the sample's policy tokens were drawn with these log-probs."""
+    made.completion = replace(made.completion, logprobs=spread(values, made.completion.policy_mask))
+
+
+def score(trainer: Trainer, samples: list[Sample]) -> None:
+    """Fill in old and reference log-probs as the loop does."""
+    scores = trainer.score(samples, "gen-0", 0)
+    for index, made in enumerate(samples):
+        made.old = scores.old[index] if scores.old else None
+        made.reference = scores.reference[index] if scores.reference else None
