@@ -12,10 +12,11 @@ from adapters.reference.facts import trainer_facts
 from adapters.reference.faults import Faults
 from adapters.reference.learner import Learner
 from adapters.reference.loop import Loop, Parts
+from adapters.reference.overlap import OverlapLoop
 from adapters.reference.policy import check_output_layer, load_policy
 from adapters.reference.publisher import Publisher
 from adapters.reference.rollout import LocalPool, RolloutWorker
-from adapters.reference.run import Built
+from adapters.reference.run import Built, Runnable
 from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.scoring import LocalScorer
 from adapters.reference.settings import Settings
@@ -63,17 +64,34 @@ def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built
     worker = RolloutWorker(engine, settings, probe, Faults(settings, "rollout-0"))
     worker.warm_up(scheduler.batch(0))
     pool = LocalPool(worker)
+    beside = _beside(settings, probe, stack)
     buffer = RolloutBuffer(settings, bundle, probe)
     sender = InProcessSender(trainer, settings, engine.publication_kind, Faults(settings, "trainer-0"))
     publisher = Publisher(sender, pool, prompts, settings, probe)
     parts = Parts(
         scheduler=scheduler,
         collectors=pool,
-        scorer=LocalScorer(verifier, tokenizer, probe),
+        scorer=LocalScorer(verifier, tokenizer, beside),
         buffer=buffer,
         learner=Learner(settings, trainer, buffer, publisher, probe),
         publisher=publisher,
     )
-    return Built(
-        parts, Loop(settings, parts, probe), LocalFacts(settings, trainer, probe.cell["task"]), engine.name, devices=1
-    )
+    facts = LocalFacts(settings, trainer, probe.cell["task"])
+    return Built(parts, _loop(settings, parts, pool, probe, beside, stack), facts, engine.name, devices=1)
+
+
+def _beside(settings: Settings, probe: Probe, stack: ExitStack) -> Probe:
+    """The ledger of what runs beside the loop: its own where something does."""
+    if settings.layout != "colocated_overlap":
+        return probe
+    beside = Probe(probe.cell, "beside", enabled=probe.enabled)
+    stack.callback(beside.close)
+    return beside
+
+
+def _loop(settings: Settings, parts: Parts, pool: LocalPool, probe: Probe, beside: Probe, stack: ExitStack) -> Runnable:
+    if settings.layout != "colocated_overlap":
+        return Loop(settings, parts, probe)
+    loop = OverlapLoop(settings, parts, pool, probe, beside)
+    stack.callback(loop.close)
+    return loop

@@ -10,7 +10,7 @@ from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
 from harness.task.kinds import kind_of
 
-LAYOUTS = ("colocated_sync", "disaggregated_sync", "disaggregated_async")
+LAYOUTS = ("colocated_sync", "colocated_overlap", "disaggregated_sync", "disaggregated_async")
 ENGINES = ("transformers", "vllm")
 LOSSES = ("token_mean", "sequence_mean")
 STDS = ("group", "none")

@@ -83,6 +83,9 @@ class Generation:
     phases: list[Phase]
 
 
+Finished = Callable[[int, list[Completion]], None]
+
+
 class Engine(Protocol):
     """Generates completions under one decoding rule, a part of the behaviour policy.
 
@@ -98,6 +101,7 @@ class Engine(Protocol):
         n: int,
         max_tokens: int,
         between: Callable[[], bool] | None = None,
+        finished: Finished | None = None,
     ) -> Generation:
         """`n` completions of at most `max_tokens` tokens for each prompt's token ids, drawn by torch's default random
         generator under the decoding rule that the engine was made with.
@@ -105,6 +109,7 @@ class Engine(Protocol):
         Args:
             between: called between two forward passes; it may call `publish`, and says whether it did. What was
                 computed with the old weights is then computed again, and completions say each token's version.
+            finished: called as soon as all completions of a prompt are there, with its number and the completions.
 
         Raises:
             SystemFailure: the engine lost or failed a request.

@@ -14,7 +14,7 @@ import torch
 from transformers import ContinuousBatchingConfig, GenerationConfig
 from transformers.generation.continuous_batching.continuous_api import ContinuousBatchingManager
 
-from adapters.reference.engine import Completion, Generation, PhaseClock
+from adapters.reference.engine import Completion, Finished, Generation, PhaseClock
 from adapters.reference.settings import Decoding, Settings
 from harness.errors import HarnessBug, SystemFailure
 from harness.probe.hooks import HookPoint
@@ -41,6 +41,7 @@ PAGE_TOKENS = 16
 # The scheduler holds new prompts back while less than 15 % of the cache is free.
 CACHE_MARGIN = 1.25
 RESULT_SECONDS = 600.0
+CHILD = "__child#"
 
 
 class _TimedManager(ContinuousBatchingManager):
@@ -88,6 +89,7 @@ class TransformersEngine:
         n: int,
         max_tokens: int,
         between: Callable[[], bool] | None = None,
+        finished: Finished | None = None,
     ) -> Generation:
         """See `Engine.generate`. The library keeps what requests in flight computed with the old weights, so that
         nothing may come between two passes."""
@@ -103,8 +105,7 @@ class TransformersEngine:
             names = manager.add_requests(
                 [list(prompt) for prompt in prompts], max_new_tokens=max_tokens, record_timestamps=True
             )
-        outputs = self._collect(len(prompts) * n)
-        groups = [[self._completion(outputs, name, n, index) for index in range(n)] for name in names]
+        groups = self._collect({name: number for number, name in enumerate(names)}, n, finished)
         return Generation(groups, clock.stop())
 
     def publish(self, weights: Iterable[tuple[str, Any]], version: int) -> int:  # noqa: ARG002 (one version a request)
@@ -133,23 +134,30 @@ class TransformersEngine:
         """Stop the engine's thread."""
         self._manager.stop(block=True)
 
-    def _collect(self, count: int) -> dict[str, Any]:
-        outputs: dict[str, Any] = {}
+    def _collect(self, numbers: dict[str, int], n: int, finished: Finished | None) -> list[list[Completion]]:
+        """The completions by the numbers of their prompts' requests; each group is told of when it is whole."""
+        outputs: dict[str, dict[str, Any]] = {name: {} for name in numbers}
+        groups: dict[int, list[Completion]] = {}
         deadline = time.monotonic() + RESULT_SECONDS
-        while len(outputs) < count:
+        while len(groups) < len(numbers):
             output = self._manager.get_result(timeout=1.0)
             if output is not None and output.error is not None:
                 raise SystemFailure(f"continuous batching failed request {output.request_id}: {output.error}")
             if output is not None:
-                outputs[output.request_id] = output
+                name = output.request_id.split(CHILD)[0]
+                outputs[name][output.request_id] = output
+                if len(outputs[name]) == n:
+                    groups[numbers[name]] = [self._completion(outputs[name], name, n, index) for index in range(n)]
+                    if finished is not None:
+                        finished(numbers[name], groups[numbers[name]])
             elif not self._manager.is_running() or time.monotonic() > deadline:
                 fatal = self._manager.background_thread_status.fatal_error
-                raise SystemFailure(f"continuous batching returned {len(outputs)} of {count} completions: {fatal}")
-        return outputs
+                raise SystemFailure(f"continuous batching returned {len(groups)} of {len(numbers)} groups: {fatal}")
+        return [groups[number] for number in range(len(numbers))]
 
     def _completion(self, outputs: dict[str, Any], name: str, n: int, index: int) -> Completion:
         # The group's own request is its last member; its copies are called `name__child#0`, `#1`, ...
-        output = outputs[name if index == n - 1 else f"{name}__child#{index}"]
+        output = outputs[name if index == n - 1 else f"{name}{CHILD}{index}"]
         queued = outputs[name].created_time
         start = outputs[name].lifespan[0]
         ends_with_eos = self._decoding.stop_at_eos and output.generated_tokens[-1] == self._eos

@@ -21,7 +21,7 @@ os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 from vllm import LLM, SamplingParams
 from vllm.sampling_params import RequestOutputKind
 
-from adapters.reference.engine import Completion, Generation, PhaseClock
+from adapters.reference.engine import Completion, Finished, Generation, PhaseClock
 from adapters.reference.settings import Decoding, Settings
 from harness.errors import SystemFailure
 from harness.probe.hooks import HookPoint
@@ -94,28 +94,35 @@ class VllmEngine:
         n: int,
         max_tokens: int,
         between: Callable[[], bool] | None = None,
+        finished: Finished | None = None,
     ) -> Generation:
         """See `Engine.generate`. Each completion is a request of its own; a group's later ones take the whole blocks
         of their prompt from the cache, where it fills any."""
         clock, queued = PhaseClock(), time.perf_counter_ns()
         sampling = _sampling(self._decoding, self._eos, max_tokens)
         names = [[self._add(prompt, sampling) for _ in range(n)] for prompt in prompts]
-        finished: dict[str, tuple[Any, int]] = {}
+        number_of = {name: number for number, group in enumerate(names) for name, _ in group}
+        ended: dict[str, tuple[Any, int]] = {}
+        groups: dict[int, list[Completion]] = {}
         while self._engine.has_unfinished_requests():
             outputs = self._engine.step()
             end = self._watch.tick(clock)
-            finished |= {output.request_id: (output.outputs[0], end) for output in outputs}
+            ended |= {output.request_id: (output.outputs[0], end) for output in outputs}
+            for number in sorted({number_of[output.request_id] for output in outputs}):
+                if all(name in ended for name, _ in names[number]):
+                    groups[number] = [
+                        self._completion(*ended[name], queued, self._watch.of(inner), between is not None)
+                        for name, inner in names[number]
+                    ]
+                    if finished is not None:
+                        finished(number, groups[number])
             if between is not None and between():
                 clock.skip()
-        timelines = self._watch.forget()
-        lost = len(prompts) * n - len(finished)
+        self._watch.forget()
+        lost = len(number_of) - len(ended)
         if lost:
-            raise SystemFailure(f"vLLM lost {lost} of {len(prompts) * n} requests")
-        groups = [
-            [self._completion(*finished[name], queued, timelines[inner], between is not None) for name, inner in group]
-            for group in names
-        ]
-        return Generation(groups, clock.stop())
+            raise SystemFailure(f"vLLM lost {lost} of {len(number_of)} requests")
+        return Generation([groups[number] for number in range(len(names))], clock.stop())
 
     def publish(self, weights: Iterable[tuple[str, Any]], version: int) -> int:
         """Copy the weights in. Raises SystemFailure where the cache of the old ones could not be dropped."""
@@ -187,10 +194,13 @@ class _Watch:
         """A request was queued."""
         self._timelines[name] = _Timeline(prompt_tokens)
 
-    def forget(self) -> dict[str, _Timeline]:
-        """The timelines of all requests since the last call."""
-        timelines, self._timelines = self._timelines, {}
-        return timelines
+    def of(self, name: str) -> _Timeline:
+        """The timeline of a request."""
+        return self._timelines[name]
+
+    def forget(self) -> None:
+        """All requests so far are done with."""
+        self._timelines = {}
 
     def tick(self, clock: PhaseClock) -> int:
         """The planned pass has just ended; tell the clock what it was. Returns the time of its end."""

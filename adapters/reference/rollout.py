@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from adapters.reference.door import Door
-from adapters.reference.engine import Engine, Generation
+from adapters.reference.engine import Engine, Finished, Generation
 from adapters.reference.faults import Faults
 from adapters.reference.messages import Answer, Receipt, Request, Shipment
 from adapters.reference.receiver import Receiver
@@ -51,8 +51,8 @@ class RolloutWorker:
         """Number of the publication served; -1 before the first."""
         return self._served.shipment.number if self._served else -1
 
-    def generate(self, request: Request) -> Answer:
-        """Answer a request, turn by turn.
+    def generate(self, request: Request, finished: Finished | None = None) -> Answer:
+        """Answer a request, turn by turn; `finished` is told of each group of completions of one turn once it is whole.
 
         Raises:
             SystemFailure: the engine lost a part of it, or the weights were written to while they were served.
@@ -60,7 +60,7 @@ class RolloutWorker:
         with self._door.request():
             self._faults.at("rollout.generate")
             torch.manual_seed(request.seed)
-            answer = conduct(request, partial(self._serve, request))
+            answer = conduct(request, partial(self._serve, request, finished))
             self._check_served()
         return answer
 
@@ -99,12 +99,12 @@ class RolloutWorker:
         """Free what was received."""
         self._receiver.close()
 
-    def _serve(self, request: Request, prompts: Sequence[Sequence[int]], n: int) -> Answer:
+    def _serve(self, request: Request, finished: Finished | None, prompts: Sequence[Sequence[int]], n: int) -> Answer:
         if self._settings.versions != "one":
             self._door.let_in()
         policy_version, published_version = self.policy_version, self.published_version
         between = self._door.let_in if self._settings.versions == "token" else None
-        generation = self.engine.generate(prompts, n, request.max_tokens, between)
+        generation = self.engine.generate(prompts, n, request.max_tokens, between, finished)
         self._write_phases(generation, request, policy_version)
         return Answer(generation.groups, policy_version, published_version)
 
@@ -176,9 +176,9 @@ class LocalPool:
     def __init__(self, worker: RolloutWorker) -> None:
         self._worker = worker
 
-    def generate(self, request: Request) -> list[tuple[Request, Answer]]:
+    def generate(self, request: Request, finished: Finished | None = None) -> list[tuple[Request, Answer]]:
         """See `loop.Collectors.generate`: one part."""
-        return [(request, self._worker.generate(request))]
+        return [(request, self._worker.generate(request, finished))]
 
     def stage(self, shipment: Shipment) -> list[Receipt]:
         """See `RolloutWorker.stage`."""
