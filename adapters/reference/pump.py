@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from adapters.reference.buffer import seed_of
+from adapters.reference.checkpoint_items import Place
 from adapters.reference.cluster import Call, Cluster
 from adapters.reference.loop import Outcome, Parts
 from adapters.reference.messages import Answer, Request
@@ -62,9 +63,14 @@ class Collector:
         """Whether no replica has a request in flight."""
         return not self._busy
 
-    def open(self) -> Ticket:
-        """Plan the next batch."""
-        settings, batch = self._settings, self.next_batch
+    def plan(self) -> Ticket:
+        """Plan the next batch that was never asked for."""
+        self.next_batch += 1
+        return self.open(self.next_batch - 1)
+
+    def open(self, batch: int) -> Ticket:
+        """Plan a batch, after those that were planned before."""
+        settings = self._settings
         trace_id, step = settings.trace_id(batch), self._parts.learner.step
         with self._probe.span("prompt_prep", trace_id=trace_id, step=step, device=settings.device) as span:
             prompts = self._parts.scheduler.batch(batch)
@@ -74,7 +80,6 @@ class Collector:
             parts = [part for part in parts_of(whole, self._pool.replicas) if part.prompts]
         ticket = Ticket(batch, parts, set(range(len(parts))), len(prompts))
         self.tickets.append(ticket)
-        self.next_batch += 1
         return ticket
 
     @property
@@ -134,10 +139,11 @@ class Pump:
         self._turn = 0
         """The policy version at which the next batch will be taken, were every update until then applied."""
 
-    def run(self) -> Outcome:
-        """Run to the last step; what waits then is written as in flight."""
+    def run(self, place: Place) -> Outcome:
+        """Run from a place to the last step; what waits then is written as in flight."""
         start = time.perf_counter_ns()
-        learning = ThreadPoolExecutor(1, thread_name_prefix="learner").submit(self._learn)
+        self._go_on_from(place)
+        learning = ThreadPoolExecutor(1, thread_name_prefix="learner").submit(self._learn, place.trained)
         try:
             while not self._ended:
                 self._hand_over()
@@ -154,6 +160,13 @@ class Pump:
         self._write_rest()
         return Outcome(start, end, self._parts.learner.loss)
 
+    def _go_on_from(self, place: Place) -> None:
+        self._turn = self._parts.learner.version
+        self._queue.restore(place.waiting, time.perf_counter_ns())
+        self._collector.next_batch = place.next_batch
+        for batch in place.pending:
+            self._collector.open(batch)
+
     def _ask(self) -> None:
         """Send each idle replica its part of the oldest batch that it has not answered, if a limit does not forbid it.
         None is sent while a publication waits for requests in flight to end: it is not served before all serve it."""
@@ -164,7 +177,8 @@ class Pump:
             if ticket is None:
                 if not self._admits(self._ahead(None), self._collector.next_batch):
                     return
-                ticket = self._collector.open()
+                with self._changed:
+                    ticket = self._collector.plan()
             elif not self._admits(self._ahead(ticket), ticket.batch):
                 return
             if number in ticket.unsent:
@@ -209,15 +223,15 @@ class Pump:
         """Activate what is staged, once no request is in flight."""
         if self._staged is None or not self._collector.idle:
             return
-        with self._probe.span("weight_sync", trace_id="publication", device=self._settings.device):
-            self._parts.publisher.commit(self._staged)
         with self._changed:
+            with self._probe.span("weight_sync", trace_id="publication", device=self._settings.device):
+                self._parts.publisher.commit(self._staged)
             self._staged = None
             self._changed.notify_all()
 
-    def _learn(self) -> None:
+    def _learn(self, taken: int) -> None:
         """The learning thread."""
-        learner, taken = self._parts.learner, 0
+        learner = self._parts.learner
         try:
             while learner.step < self._settings.steps:
                 samples = self._take()
@@ -229,8 +243,16 @@ class Pump:
                 with self._changed:
                     self._turn = learner.version
                 self._publish()
+                self._keep(taken)
         finally:
             self._end()
+
+    def _keep(self, taken: int) -> None:
+        """Save, if it is time, with the collecting side held: what waits, and what was asked for and has not come."""
+        with self._changed:
+            pending = [ticket.batch for ticket in self._collector.tickets]
+            place = Place(taken, self._collector.next_batch, pending, self._queue.samples)
+            self._parts.keeper.after(place, self._learner_probe)
 
     def _take(self) -> list[Sample] | None:
         """The oldest batch, once there is one, without what is too stale; None where the run ends first."""
