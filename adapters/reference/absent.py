@@ -9,10 +9,11 @@ TRAINER_MODELS = ["temperature"]
 def absent_stages(settings: Settings) -> dict[str, str]:
     """Stages that this cell does not have, and why: absent is not zero."""
     absent = {
-        "queue_wait": "colocated and synchronous: the process that generated a batch trains on it at once",
         "checkpoint": "this cell writes none",
         "restore": "the run starts from the bundle's checkpoint",
     }
+    if settings.layout != "disaggregated_async":
+        absent["queue_wait"] = "each batch is trained on as soon as it is collected: none waits in a queue"
     if not settings.needs_scoring:
         absent["logprob_recompute"] = (
             "one optimizer step takes the whole generated batch, so the ratio is 1 by construction, and kl_beta is 0"

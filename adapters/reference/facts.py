@@ -35,6 +35,7 @@ def settings_in_force(settings: Settings, trainer: Trainer, task: dict[str, Any]
         "advantage_eps": objective.advantage_eps,
         "kl_beta": objective.kl_beta,
         "mask_truncated": objective.mask_truncated,
+        "lag_bound": settings.lag_bound,
         "stops_at_eos": decoding.stop_at_eos,
         "precision": str(next(trainer.model.parameters()).dtype).removeprefix("torch."),
         "gradient_checkpointing": settings.optimizer.gradient_checkpointing,

@@ -85,7 +85,14 @@ def test_counts_stand_beside_them(found: Figures) -> None:
 
 def test_where_there_is_no_queue_it_is_absent(tmp_path: Path) -> None:
     found = figures(loop_cell(tmp_path, notes={"absent_stages": {"queue_wait": "batches wait in no queue"}}))
-    for name in ("queue_load", "queue_depth_p50", "queue_overshoot", "backpressure_share", "starving_share"):
+    names = (
+        "queue_load",
+        "queue_depth_p50[tokens]",
+        "queue_overshoot[records]",
+        "backpressure_share",
+        "starving_share",
+    )
+    for name in names:
         assert found[name].absent
         assert found[name].reason == "batches wait in no queue"
 

@@ -211,20 +211,24 @@ ROLLOUT_PARTS, TRAIN_PARTS = ("rollout", "reward"), ("logp", "train", "sync")
 
 
 def two_stages(view: CellView) -> tuple[float, float, int]:
-    """G (rollout and reward) and T (log-probs, training, synchronisation) in seconds a generated batch, and how many.
-    Of workers side by side the time that at least one works counts, not the sum.
+    """G (rollout and reward) in seconds a batch generated in the window, T (log-probs, training, synchronisation) in
+    seconds a batch trained on in it, and how many the latter are. Of workers side by side the time that at least one
+    works counts, not the sum.
 
     Raises:
-        UnmeasuredError: no batch was generated in the window.
+        UnmeasuredError: no batch was generated, or none trained on.
     """
-    batches = len(np.unique(view.spans.of(*GENERATING).trace_id))
-    if not batches:
-        raise UnmeasuredError("no batch was generated in the window")
+    made = len(np.unique(view.spans.of(*GENERATING).trace_id))
+    trained = view.tables.trained
+    rows = view.trained & (trained.rollout >= 0)
+    used = len(np.unique(view.tables.rollouts.trace[trained.rollout[rows]]))
+    if not made or not used:
+        raise UnmeasuredError("no batch was generated in the window, or none trained on")
     rollout, train = (
         view.spans.of(*(stage for part in parts for stage in PARTS[part])).union_seconds()
         for parts in (ROLLOUT_PARTS, TRAIN_PARTS)
     )
-    return rollout / batches, train / batches, batches
+    return rollout / made, train / used, used
 
 
 class Predicted(TimeMeasure):
@@ -238,7 +242,7 @@ class Predicted(TimeMeasure):
 
 @figure
 class PeriodSequential(Predicted):
-    """Predicted period where nothing overlaps: C_seq = G + T, from the stages' mean seconds a generated batch."""
+    """Predicted period where nothing overlaps: C_seq = G + T, from the stages' mean seconds a batch."""
 
     tag, title = "period_sequential_seconds", "Predicted period, sequential"
 
@@ -262,8 +266,8 @@ class PeriodOverlapped(Predicted):
 
 @figure
 class RunSequential(Predicted):
-    """Predicted seconds of the whole run, warm-up included, where nothing overlaps: n (G + T) for its n generated
-    batches, G and T from all of their spans."""
+    """Predicted seconds of the whole run, warm-up included, where nothing overlaps: n (G + T) for the n batches that it
+    trains on, G and T from all spans."""
 
     tag, title = "run_sequential_seconds", "Predicted run, sequential"
 
@@ -276,7 +280,7 @@ class RunSequential(Predicted):
 @figure
 class RunOverlapped(Predicted):
     """Predicted seconds of the whole run, warm-up included, where rollout and training overlap:
-    T_n = G + T + (n - 1) max(G, T) for its n generated batches."""
+    T_n = G + T + (n - 1) max(G, T) for the n batches that it trains on."""
 
     tag, title = "run_overlapped_seconds", "Predicted run, overlapped (T_n)"
 

@@ -17,13 +17,24 @@ class QueueMeasure(Measure):
 
     topic = "queue"
     source = "12.3.4"
+    units: ClassVar[tuple[str, ...]] = ()
+    """The members of a family whose units are their own."""
 
     def values(self, view: CellView) -> list[Value]:
         """Absent, not zero, where batches wait in no queue."""
         reason = view.absent("queue_wait")
         if reason is not None and not len(view.tables.queue):
-            return [self.none(reason, absent=True)]
-        return super().values(view)
+            return self._nothing(reason, absent=True)
+        try:
+            found = self.compute(view)
+        except UnmeasuredError as why:
+            return self._nothing(str(why), absent=False)
+        return found if isinstance(found, list) else [found]
+
+    def _nothing(self, reason: str, absent: bool) -> list[Value]:
+        if not self.units:
+            return [self.none(reason, absent=absent)]
+        return [self.none(reason, absent=absent, variant=unit, unit=unit) for unit in self.units]
 
 
 def events(view: CellView) -> QueueLog:
@@ -109,7 +120,7 @@ class Depth(QueueMeasure):
     unit = "in the variant's unit"
     direction = "none"
     needs = ("queue.depth_records, queue.depth_tokens, queue.depth_bytes", "queue.t", "manifest.window")
-    variants = "unit"
+    variants, units = "unit", DEPTHS
     share: ClassVar[float]
 
     def compute(self, view: CellView) -> list[Value]:
@@ -160,7 +171,7 @@ class Overshoot(QueueMeasure):
 
     tag, title, unit, direction = "queue_overshoot", "Overshoot of a closed queue", "in the variant's unit", "lower"
     needs = ("queue.event", "queue.depth_records, queue.depth_tokens, queue.depth_bytes")
-    variants = "unit"
+    variants, units = "unit", DEPTHS
 
     def compute(self, view: CellView) -> list[Value]:
         """Over all closings."""
