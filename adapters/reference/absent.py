@@ -8,10 +8,11 @@ TRAINER_MODELS = ["temperature"]
 
 def absent_stages(settings: Settings) -> dict[str, str]:
     """Stages that this cell does not have, and why: absent is not zero."""
-    absent = {
-        "checkpoint": "this cell writes none",
-        "restore": "the run starts from the bundle's checkpoint",
-    }
+    absent = {}
+    if not settings.checkpoint.every and settings.checkpoint.mtbf_s is None:
+        absent["checkpoint"] = "this cell writes none"
+    if settings.attempt == 0:
+        absent["restore"] = "the run starts from the bundle's checkpoint"
     if settings.layout != "disaggregated_async":
         absent["queue_wait"] = "each batch is trained on as soon as it is collected: none waits in a queue"
     if not settings.needs_scoring:

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from adapters.reference.checkpoint import TrainerPart
 from adapters.reference.faults import Faults
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
 from adapters.reference.samples import Sample
@@ -12,6 +13,9 @@ from adapters.reference.settings import Settings
 from harness.probe import Probe
 from harness.task.bundle import Bundle
 from harness.task.verifier import Verdict, Verifier
+
+if TYPE_CHECKING:
+    from adapters.reference.ranks import RankGroup
 
 
 class _Role:
@@ -119,15 +123,17 @@ class TrainerRank(_Role):
 
         from adapters.reference.policy import check_output_layer, load_policy
         from adapters.reference.trainer import Trainer
+        from adapters.reference.trainer_state import TrainerState
         from adapters.reference.weights import make_sender
 
         torch.set_flush_denormal(True)
         torch.set_num_threads(self._settings.pools.trainer_threads)
         model = load_policy(self._bundle.model_dir, self._settings.device)
         check_output_layer(model, self._bundle.prompts[0].token_ids, self._settings.device)
-        self._trainer = Trainer(model, self._settings, pad=0, probe=self._probe)
+        self._trainer = Trainer(model, self._settings, pad=0, probe=self._probe, ranks=self._ranks())
         faults = Faults(self._settings, f"trainer-{self._rank}")
         self._sender = make_sender(self._trainer, self._settings, faults, self._rank)
+        self._state = TrainerState(self._trainer, faults, self._rank)
 
     def score(self, samples: Sequence[Sample], trace_id: str, step: int) -> Scores:
         """See `Trainer.score`."""
@@ -145,6 +151,22 @@ class TrainerRank(_Role):
         """See `publisher.Sender.sampled_logprobs`."""
         return self._sender.sampled_logprobs(pairs)
 
+    def save(self, folder: str, background: bool) -> None:
+        """See `TrainerState.save`."""
+        self._state.save(folder, background)
+
+    def saved(self) -> TrainerPart | None:
+        """See `TrainerState.saved`."""
+        return self._state.saved()
+
+    def committed(self) -> None:
+        """See `TrainerState.committed`."""
+        self._state.committed()
+
+    def load(self, folder: str, which: str) -> TrainerPart:
+        """See `TrainerState.load`."""
+        return self._state.load(folder, which)
+
     def facts(self) -> dict[str, Any]:
         """See `facts.trainer_facts`."""
         from adapters.reference.facts import trainer_facts
@@ -152,10 +174,20 @@ class TrainerRank(_Role):
         return trainer_facts(self._settings, self._trainer, self._task)
 
     def digest(self) -> str:
-        """SHA-256 of the trained parameters."""
-        from harness.probe.readback import parameter_sha256
+        """See `Trainer.digest`."""
+        return self._trainer.digest()
 
-        return parameter_sha256(self._trainer.model)
+    def _ranks(self) -> "RankGroup | None":
+        settings = self._settings
+        if settings.pools.trainer_ranks == 1:
+            return None
+        from adapters.reference.ranks import RankGroup
+
+        # A file of its own for each attempt: where a group has met, none can meet again.
+        meeting = settings.directory / f"trainer-ranks-{settings.attempt}"
+        group = RankGroup(self._rank, settings.pools.trainer_ranks, meeting, settings.device)
+        self._stack.callback(group.close)
+        return group
 
 
 def process_of(role: str, number: int, life: int) -> str:

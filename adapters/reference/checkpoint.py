@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,16 @@ class Written:
 
     sha256: str
     bytes: int
+
+
+@dataclass(frozen=True)
+class TrainerPart:
+    """What one rank of the trainer wrote of a checkpoint or found after loading one: its files, the digest of each item
+    of its state, and the policy version."""
+
+    files: dict[str, Written]
+    items: dict[str, str]
+    version: int
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,13 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def merged_parts(parts: Sequence[TrainerPart]) -> TrainerPart:
+    """The parts of all ranks as one: each rank has a random state of its own, all else the first one answers for."""
+    files = {name: file for part in parts for name, file in part.files.items()}
+    draws = digest_of([part.items["rng"] for part in parts])
+    return TrainerPart(files, parts[0].items | {"rng": draws}, parts[0].version)
+
+
 class CheckpointStore:
     """The checkpoints of one cell, below `folder`, of which the newest `keep` stay. One writer at a time."""
 
@@ -73,8 +90,7 @@ class CheckpointStore:
 
     def begin(self, step: int) -> Path:
         """An empty folder to write the files of a checkpoint into; what an earlier writer left half done is removed."""
-        for left in self._folder.glob(f"*{PARTIAL}"):
-            shutil.rmtree(left)
+        self.clear()
         partial = self._folder / f"step-{step}{PARTIAL}"
         partial.mkdir(parents=True)
         return partial
@@ -93,9 +109,10 @@ class CheckpointStore:
         self._prune()
         return Checkpoint(path, _step(path), dict(facts))
 
-    def abandon(self, partial: Path) -> None:
-        """Remove what was begun."""
-        shutil.rmtree(partial, ignore_errors=True)
+    def clear(self) -> None:
+        """Remove what was begun and never committed."""
+        for left in self._folder.glob(f"*{PARTIAL}"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint whose every file is as it was written, None where there is none; and of each newer
@@ -116,8 +133,7 @@ class CheckpointStore:
         for old in self._all()[self._keep :]:
             # Half removed it would look like one that was torn.
             old.rename(old.with_name(old.name + PARTIAL))
-        for left in self._folder.glob(f"*{PARTIAL}"):
-            shutil.rmtree(left, ignore_errors=True)
+        self.clear()
 
 
 def _write(descriptor: int, view: memoryview, faults: Faults) -> None:

@@ -10,6 +10,7 @@ from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.engines import make_engine
 from adapters.reference.facts import trainer_facts
 from adapters.reference.faults import Faults
+from adapters.reference.keeper import Keeper, Kept
 from adapters.reference.learner import Learner
 from adapters.reference.loop import Loop, Parts
 from adapters.reference.overlap import OverlapLoop
@@ -21,10 +22,10 @@ from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.scoring import LocalScorer
 from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
+from adapters.reference.trainer_state import TrainerState
 from adapters.reference.turns import longest_prompt
 from adapters.reference.weights import InProcessSender
 from harness.probe import Probe
-from harness.probe.readback import parameter_sha256
 from harness.task.bundle import Bundle
 from harness.task.verifier import Verifier
 
@@ -40,8 +41,8 @@ class LocalFacts:
         return trainer_facts(self._settings, self._trainer, self._task)
 
     def digest(self) -> str:
-        """SHA-256 of the trained parameters."""
-        return parameter_sha256(self._trainer.model)
+        """See `Trainer.digest`."""
+        return self._trainer.digest()
 
 
 def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built:
@@ -68,13 +69,18 @@ def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built
     buffer = RolloutBuffer(settings, bundle, probe)
     sender = InProcessSender(trainer, settings, engine.publication_kind, Faults(settings, "trainer-0"))
     publisher = Publisher(sender, pool, prompts, settings, probe)
+    learner = Learner(settings, trainer, buffer, publisher, probe)
+    state = TrainerState(trainer, Faults(settings, "trainer-0"))
+    keeper = Keeper(settings, bundle, Kept(learner, scheduler, publisher, state), probe)
+    stack.callback(keeper.close)
     parts = Parts(
         scheduler=scheduler,
         collectors=pool,
         scorer=LocalScorer(verifier, tokenizer, beside),
         buffer=buffer,
-        learner=Learner(settings, trainer, buffer, publisher, probe),
+        learner=learner,
         publisher=publisher,
+        keeper=keeper,
     )
     facts = LocalFacts(settings, trainer, probe.cell["task"])
     return Built(parts, _loop(settings, parts, pool, probe, beside, stack), facts, engine.name, devices=1)

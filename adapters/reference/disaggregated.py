@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from adapters.reference.actors import RolloutReplica, TrainerRank, VerifierActor, process_of
 from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.cluster import Actor, Cluster
+from adapters.reference.keeper import Keeper, Kept
 from adapters.reference.learner import Learner
 from adapters.reference.loop import Loop, Parts
 from adapters.reference.publisher import Publisher
@@ -41,13 +42,17 @@ def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> B
     collectors, trainer = RemotePool(replicas, probe), RemoteTrainer(ranks, settings)
     buffer = RolloutBuffer(settings, bundle, probe)
     publisher = Publisher(trainer, collectors, prompts, settings, probe)
+    learner = Learner(settings, trainer, buffer, publisher, probe)
+    keeper = Keeper(settings, bundle, Kept(learner, scheduler, publisher, trainer), probe)
+    stack.callback(keeper.close)
     parts = Parts(
         scheduler=scheduler,
         collectors=collectors,
         scorer=RemoteScorer(verifiers, probe),
         buffer=buffer,
-        learner=Learner(settings, trainer, buffer, publisher, probe),
+        learner=learner,
         publisher=publisher,
+        keeper=keeper,
     )
     if settings.layout == "disaggregated_async":
         learner_probe = Probe(probe.cell, "learner", enabled=probe.enabled)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from adapters.reference.buffer import RolloutBuffer, seed_of
+from adapters.reference.checkpoint_items import Place
+from adapters.reference.keeper import Keeper
 from adapters.reference.learner import Learner
 from adapters.reference.messages import Answer, Request
 from adapters.reference.publisher import Publisher
-from adapters.reference.samples import assign_advantages, samples_of
+from adapters.reference.samples import Sample, assign_advantages, samples_of
 from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.scoring import Scorer, judge
 from adapters.reference.settings import Settings
@@ -37,6 +39,7 @@ class Parts:
     buffer: RolloutBuffer
     learner: Learner
     publisher: Publisher
+    keeper: Keeper
 
 
 @dataclass(frozen=True)
@@ -54,34 +57,46 @@ class Loop:
     def __init__(self, settings: Settings, parts: Parts, probe: Probe) -> None:
         self._settings, self._parts, self._probe = settings, parts, probe
 
-    def run(self) -> Outcome:
-        """Run to the last step."""
+    def run(self, place: Place) -> Outcome:
+        """Run from a place to the last step."""
         start = time.perf_counter_ns()
-        for batch in range(self._settings.batches):
+        for batch in range(place.next_batch, self._settings.batches):
             trace_id = self._settings.trace_id(batch)
             self._collect(batch, trace_id)
             self._parts.learner.learn(batch, trace_id)
-            with self._span("weight_sync", trace_id):
+            with self._span("weight_sync", trace_id, self._probe):
                 self._parts.publisher.publish()
+            self._parts.keeper.after(Place(batch + 1, batch + 1), self._probe)
         return Outcome(start, time.perf_counter_ns(), self._parts.learner.loss)
 
-    def _collect(self, batch: int, trace_id: str) -> None:
-        parts, settings = self._parts, self._settings
-        stop = settings.decoding.stop_at_eos
-        with self._span("prompt_prep", trace_id) as span:
+    def request(self, batch: int) -> Request:
+        """What generated batch `batch` asks."""
+        return self.prepare(batch, self._probe)
+
+    def prepare(self, batch: int, probe: Probe) -> Request:
+        """Draw the batch's prompts, with a span of that probe's."""
+        parts, settings, trace_id = self._parts, self._settings, self._settings.trace_id(batch)
+        with self._span("prompt_prep", trace_id, probe) as span:
             prompts = parts.scheduler.batch(batch)
             span.records, span.input_tokens = len(prompts), sum(len(prompt.token_ids) for prompt in prompts)
             seed, step = seed_of(settings.seed, batch, 0), parts.learner.step
-            request = Request(trace_id, prompts, settings.group_size, settings.decoding.max_tokens, seed, step)
-        answers = parts.collectors.generate(request)
+            return Request(trace_id, prompts, settings.group_size, settings.decoding.max_tokens, seed, step)
+
+    def answer(self, request: Request, batch: int) -> list[Sample]:
+        """The samples of a request, generated and judged."""
+        answers, stop = self._parts.collectors.generate(request), self._settings.decoding.stop_at_eos
         samples = [sample for part, answer in answers for sample in samples_of(answer, part, batch, stop)]
-        judge(samples, parts.scorer, step, self._probe)
-        with self._span("batch_assembly", trace_id) as span:
-            assign_advantages(samples, settings.objective)
-            parts.buffer.hold(parts.buffer.accept(samples))
+        judge(samples, self._parts.scorer, request.step, self._probe)
+        return samples
+
+    def _collect(self, batch: int, trace_id: str) -> None:
+        samples = self.answer(self.request(batch), batch)
+        with self._span("batch_assembly", trace_id, self._probe) as span:
+            assign_advantages(samples, self._settings.objective)
+            self._parts.buffer.hold(self._parts.buffer.accept(samples))
             span.records = len(samples)
 
-    def _span(self, stage: str, trace_id: str) -> AbstractContextManager[Span]:
+    def _span(self, stage: str, trace_id: str, probe: Probe) -> AbstractContextManager[Span]:
         parts = self._parts
         where: dict[str, Any] = {"policy_version": parts.publisher.policy_version, "step": parts.learner.step}
-        return self._probe.span(stage, trace_id=trace_id, device=self._settings.device, **where)
+        return probe.span(stage, trace_id=trace_id, device=self._settings.device, **where)

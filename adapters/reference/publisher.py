@@ -6,7 +6,7 @@ them does any serve them. Whatever goes wrong before that leaves the old version
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -125,6 +125,14 @@ class Publisher:
         self._settings = settings
         self._serves = False
         self.published = self.policy_version = -1
+
+    def state(self) -> dict[str, int]:
+        """What a checkpoint keeps: the newest publication."""
+        return {"published": self.published, "policy_version": self.policy_version}
+
+    def load_state(self, state: Mapping[str, int]) -> None:
+        """Take over what `state` gave: numbers go on from there. Nothing is served before the next publication."""
+        self.published, self.policy_version = state["published"], state["policy_version"]
 
     def publish(self) -> Outcome:
         """Prepare and commit at once; see both."""

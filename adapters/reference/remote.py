@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.reference.buffer import split_evenly
+from adapters.reference.checkpoint import TrainerPart, merged_parts
 from adapters.reference.cluster import Actor, ActorLost, Call, Cluster
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update, merged
 from adapters.reference.samples import Sample
@@ -192,6 +193,26 @@ class RemoteTrainer:
         """See `publisher.Sender.sampled_logprobs`."""
         rows: list[list[float]] = self._ask("sampled_logprobs", pairs)
         return rows
+
+    def save(self, folder: str, background: bool) -> None:
+        """See `checkpoint_writer.KeptTrainer`."""
+        self._pool.ask_all("save", folder, background)
+
+    def saved(self) -> TrainerPart | None:
+        """See `checkpoint_writer.KeptTrainer`."""
+        parts: list[TrainerPart | None] = self._pool.ask_all("saved")
+        whole = [part for part in parts if part is not None]
+        return merged_parts(whole) if len(whole) == len(parts) else None
+
+    def committed(self) -> None:
+        """See `checkpoint_writer.KeptTrainer`."""
+        self._pool.ask_all("committed")
+
+    def load(self, folder: str, which: str) -> TrainerPart:
+        """See `checkpoint_writer.KeptTrainer`."""
+        part = merged_parts(self._pool.ask_all("load", folder, which))
+        self.version = part.version
+        return part
 
     def facts(self) -> dict[str, Any]:
         """See `facts.trainer_facts`."""

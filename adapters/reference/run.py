@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from adapters.reference.absent import TRAINER_MODELS, absent_stages
+from adapters.reference.checkpoint_items import Place
 from adapters.reference.loop import Outcome, Parts
 from adapters.reference.settings import Settings
 from harness.probe import Probe
@@ -14,8 +15,8 @@ from harness.probe import Probe
 class Runnable(Protocol):
     """A loop."""
 
-    def run(self) -> Outcome:
-        """Run to the last optimizer step."""
+    def run(self, place: Place) -> Outcome:
+        """Run from a place to the last optimizer step."""
         ...
 
 
@@ -54,10 +55,11 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     """
     settings = Settings.from_cell(probe.cell)
     built = build(settings, probe, stack)
+    probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup", device=settings.device)
+    place = built.parts.keeper.restore()
     built.parts.publisher.publish()
     _note_start(probe, settings, built)
-    probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup", device=settings.device)
-    outcome = built.loop.run()
+    outcome = built.loop.run(place)
     digest = built.trainer.digest()
     _note_end(probe, outcome, digest)
     return {
