@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from adapters.reference.lora import lora_facts
 from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
 from harness.probe.readback import model_facts, threads, versions
@@ -39,6 +40,20 @@ def settings_in_force(settings: Settings, trainer: Trainer, task: dict[str, Any]
         "stops_at_eos": decoding.stop_at_eos,
         "precision": str(next(trainer.model.parameters()).dtype).removeprefix("torch."),
         "gradient_checkpointing": settings.optimizer.gradient_checkpointing,
+        **_of_the_loop(trainer),
+    }
+
+
+def _of_the_loop(trainer: Trainer) -> dict[str, Any]:
+    """What is no setting of the task, but decides what the trainer does with it."""
+    correction = trainer.correction
+    return {
+        "logprobs": trainer.regime,
+        "correction": correction.kind if correction else "none",
+        "correction_level": correction.level if correction else None,
+        "correction_cap": correction.cap if correction else None,
+        "trainer_ranks": trainer.ranks.size,
+        **lora_facts(trainer.model),
     }
 
 

@@ -18,7 +18,7 @@ from adapters.reference.microbatches import MicroBatch, assemble, packed_of, sha
 from adapters.reference.objective import kl_terms, policy_terms
 from adapters.reference.optimizer import adamw, full_state, load_full_state
 from adapters.reference.policy import policy_logprobs
-from adapters.reference.ranks import Alone, Ranks, Shard, shard_of, whole
+from adapters.reference.ranks import Alone, Ranks, whole
 from adapters.reference.regimes import refusal
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
@@ -69,10 +69,6 @@ class Trainer:
         """The adapters' tensors by their names in the module (`lora.peft_name` gives the engines'); sharded as in
         `weights`."""
         return lora.adapter_weights(self.model)
-
-    def shards(self) -> Iterator[tuple[str, Shard]]:
-        """What this rank holds of the trained tensors; nothing is gathered."""
-        return ((name, shard_of(tensor.detach())) for name, tensor in self._trained.items())
 
     def digest(self) -> str:
         """SHA-256 of the trained tensors."""
