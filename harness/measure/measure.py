@@ -38,6 +38,7 @@ class Measure(ABC):
         source: the step of the module that defines it.
         needs: the ledger's columns that it is computed from.
         variants: what the members of a family are, where it is one.
+        members: those that there are in every cell.
     """
 
     tag: ClassVar[str]
@@ -48,6 +49,7 @@ class Measure(ABC):
     source: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
     variants: ClassVar[str | None] = None
+    members: ClassVar[tuple[str, ...]] = ()
     definition: ClassVar[str]
 
     @abstractmethod
@@ -63,8 +65,12 @@ class Measure(ABC):
         try:
             found = self.compute(view)
         except UnmeasuredError as why:
-            return [self.none(str(why))]
+            return self.nothing(str(why))
         return found if isinstance(found, list) else [found]
+
+    def nothing(self, reason: str, **fields: Any) -> list[Value]:
+        """No value of any member that there should be, and why."""
+        return [self.none(reason, variant=member, **fields) for member in self.members or ("",)]
 
     @property
     def evidence(self) -> str:

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.contract import LedgerWriter
 from harness.measure.figures.stragglers import utilisations
 from harness.measure.values import Value
 from harness.theory.pipeline import straggler_utilisation
-from tests.measure.loops import LENGTHS, MS, figures, loop_cell
+from tests.ledgers import rollout, span
+from tests.measure.loops import LENGTHS, MS, at, figures, loop_cell
 
 Figures = dict[str, Value]
 
@@ -102,3 +104,17 @@ def test_faults_by_kind(tmp_path: Path) -> None:
     )
     assert found["faults"].value == 2
     assert found["faults[verifier_error]"].value == 1
+
+
+def test_a_batch_that_the_window_cuts_is_counted_whole(tmp_path: Path) -> None:
+    """A second worker's part of batch 1, of 7 tokens, began before the window: its spans do not count in it, but its
+    completion ends in it."""
+    part = rollout(9, sample_id="late", group_id="late", trace_id="gen-1", response_tokens=[7] * 7, policy_version=0)
+    part |= {"policy_mask": [0] * 3 + [1] * 7, "behavior_logprobs": [-0.5] * 7, "t_generate_end": at(1, 20)}
+    early = span("decode", at(0, 80), at(1, 20), trace_id="gen-1", output_tokens=7)
+    with LedgerWriter(tmp_path / "streams", "rollout-1", "run/cell") as worker:
+        worker.accept_batch([part])
+        worker.write("spans", [early])
+    found = figures(loop_cell(tmp_path))
+    assert found["token_recount_gap"].value == 0
+    assert found["token_recount_gap"].n == 48 + 7

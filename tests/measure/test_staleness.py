@@ -58,7 +58,7 @@ def test_nothing_rejected_has_no_length(tmp_path: Path) -> None:
     found = figures(loop_cell(tmp_path))
     assert found["dropped_tokens"].value == 0
     assert found["dropped_share"].value == 0
-    for name in ("rejected_length", "rejected_length_ratio"):
+    for name in ("rejected_length[mean]", "rejected_length_ratio[p50]"):
         assert found[name].value is None
         assert "rejected as stale" in str(found[name].reason)
 

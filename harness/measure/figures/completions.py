@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.contract.schema import FATES, STOP_REASONS
 from harness.measure.columns import Array
-from harness.measure.figures.losses import never_arrived, taken_back
+from harness.measure.figures.losses import generated_by, lost_traces, never_arrived, taken_back
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.spans import GENERATING
 from harness.measure.values import Value
@@ -180,8 +180,9 @@ class ClosureGap(Measure):
 
 @figure
 class RecountGap(Measure):
-    """Tokens that the spans say were sampled in the window less the policy tokens counted again from its rollouts: 0,
-    or a throughput's numerator is not what was produced."""
+    """Tokens that the spans say were sampled for the batches of the window less the policy tokens counted again from
+    their rollouts: 0, or a throughput's numerator is not what was produced. A batch that the window cuts counts whole,
+    one that is declared lost not at all."""
 
     tag, title, unit, direction = "token_recount_gap", "Recount of output tokens", "tokens", "none"
     topic = "integrity"
@@ -189,5 +190,9 @@ class RecountGap(Measure):
 
     def compute(self, view: CellView) -> Value:
         """Batches that were refused have spans but no rollouts, and show here."""
-        counted = int(view.tables.rollouts.policy_tokens[view.rollouts].sum())
-        return self.value(float(int(view.spans.of(*GENERATING).output_tokens.sum()) - counted), counted)
+        spans, rollouts = view.spans.of(*GENERATING), view.tables.rollouts
+        taken, missing = lost_traces(view)
+        traces = {spans.names["trace_id"][code] for code in np.unique(spans.trace_id)} - taken - missing
+        theirs = np.array([name in traces for name in rollouts.traces], dtype=bool)
+        counted = int(rollouts.policy_tokens[theirs[rollouts.trace]].sum()) if len(rollouts) else 0
+        return self.value(float(generated_by(view, traces) - counted), counted)

@@ -1,5 +1,7 @@
 """What a failure cost: work that a restart took back, and work that never arrived [12.5.3]."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 from harness.contract.attempts import split_name
@@ -22,22 +24,30 @@ def taken_back(view: CellView) -> int:
     return total
 
 
-def never_arrived(view: CellView) -> int:
-    """Tokens that were sampled for generations of which no completion is in the ledger, and that a fault or a later
-    attempt declares lost."""
+def lost_traces(view: CellView) -> tuple[set[str], set[str]]:
+    """The generations of the whole run that a restart took back, and those of which no completion is in the ledger and
+    that a fault or a later attempt declares lost."""
     tables = view.tables
     faults = tables.ledger.table("faults", ["kind", "where"]).to_pylist()
     declared = {fault["where"] for fault in faults if fault["kind"] == ROLLOUTS_LOST}
-    _, lost = codes(tables.ledger.path("lost_rollouts"), "trace_id")
-    arrived = {*tables.rollouts.traces, *lost}
+    _, taken = codes(tables.ledger.path("lost_rollouts"), "trace_id")
     spans, last = tables.spans.of(*GENERATING), tables.ledger.attempt
-    dead = np.array([split_name(name)[1] < last for name in spans.names["process"]], dtype=bool)
-    named = np.array([trace in declared for trace in spans.names["trace_id"]], dtype=bool)
-    missing = np.array([trace not in arrived for trace in spans.names["trace_id"]], dtype=bool)
-    if not len(spans):
-        return 0
-    rows = missing[spans.trace_id] & (named[spans.trace_id] | dead[spans.process])
-    return int(spans.output_tokens[rows].sum())
+    pairs = set(zip(spans.trace_id.tolist(), spans.process.tolist(), strict=True))
+    names, processes = spans.names["trace_id"], spans.names["process"]
+    died = {names[trace] for trace, process in pairs if split_name(processes[process])[1] < last}
+    return set(taken), (declared | died) - set(taken) - set(tables.rollouts.traces)
+
+
+def generated_by(view: CellView, traces: Collection[str]) -> int:
+    """Tokens that the generating spans of these batches sampled in the whole run."""
+    spans = view.tables.spans.of(*GENERATING)
+    chosen = np.array([name in traces for name in spans.names["trace_id"]], dtype=bool)
+    return int(spans.output_tokens[chosen[spans.trace_id]].sum()) if len(spans) else 0
+
+
+def never_arrived(view: CellView) -> int:
+    """Tokens of generations that never arrived."""
+    return generated_by(view, lost_traces(view)[1])
 
 
 @figure

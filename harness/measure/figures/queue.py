@@ -1,6 +1,6 @@
 """What waits between collectors and trainer, what closes admission, and who waits for whom [12.3.4]."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,24 +17,24 @@ class QueueMeasure(Measure):
 
     topic = "queue"
     source = "12.3.4"
-    units: ClassVar[tuple[str, ...]] = ()
-    """The members of a family whose units are their own."""
 
     def values(self, view: CellView) -> list[Value]:
         """Absent, not zero, where batches wait in no queue."""
         reason = view.absent("queue_wait")
         if reason is not None and not len(view.tables.queue):
-            return self._nothing(reason, absent=True)
-        try:
-            found = self.compute(view)
-        except UnmeasuredError as why:
-            return self._nothing(str(why), absent=False)
-        return found if isinstance(found, list) else [found]
+            return self.nothing(reason, absent=True)
+        return super().values(view)
 
-    def _nothing(self, reason: str, absent: bool) -> list[Value]:
-        if not self.units:
-            return [self.none(reason, absent=absent)]
-        return [self.none(reason, absent=absent, variant=unit, unit=unit) for unit in self.units]
+
+class DepthMeasure(QueueMeasure):
+    """A figure of the depth in each of its units."""
+
+    unit = "in the variant's unit"
+    variants, members = "unit", DEPTHS
+
+    def nothing(self, reason: str, **fields: Any) -> list[Value]:
+        """Each in its unit."""
+        return [self.none(reason, variant=unit, unit=unit, **fields) for unit in DEPTHS]
 
 
 def events(view: CellView) -> QueueLog:
@@ -114,13 +114,11 @@ class Load(QueueMeasure):
         return self.ratio(arrivals.value, tokens / busy, records)
 
 
-class Depth(QueueMeasure):
+class Depth(DepthMeasure):
     """A quantile of the depth over time."""
 
-    unit = "in the variant's unit"
     direction = "none"
     needs = ("queue.depth_records, queue.depth_tokens, queue.depth_bytes", "queue.t", "manifest.window")
-    variants, units = "unit", DEPTHS
     share: ClassVar[float]
 
     def compute(self, view: CellView) -> list[Value]:
@@ -165,13 +163,12 @@ class DepthMax(Depth):
 
 
 @figure
-class Overshoot(QueueMeasure):
+class Overshoot(DepthMeasure):
     """Largest growth of the queue's depth after a limit closed admission in the window: what was in flight still came
     in. Limits stop new work and cancel none."""
 
-    tag, title, unit, direction = "queue_overshoot", "Overshoot of a closed queue", "in the variant's unit", "lower"
+    tag, title, direction = "queue_overshoot", "Overshoot of a closed queue", "lower"
     needs = ("queue.event", "queue.depth_records, queue.depth_tokens, queue.depth_bytes")
-    variants, units = "unit", DEPTHS
 
     def compute(self, view: CellView) -> list[Value]:
         """Over all closings."""

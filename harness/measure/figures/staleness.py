@@ -104,7 +104,7 @@ class Lengths(StalenessMeasure):
     unit = "tokens"
     direction = "none"
     needs = ("fates.fate", "fates.reason", "fates.policy_tokens")
-    variants = "summary"
+    variants, members = "summary", tuple(SUMMARIES)
 
 
 def rejected_lengths(view: CellView) -> Array:
