@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.contract.invariants import Refusal, rollout_refusals
 from harness.contract.schema import ORIGIN, SCHEMA_VERSION, WRITTEN, stored_schema
@@ -143,11 +142,10 @@ class LedgerWriter:
         traces = dict.fromkeys(batch["trace_id"].to_pylist())
         why = f"{refusals[0].rule} on {refusals[0].field} of {refusals[0].sample_id}"
         self.write("faults", [_fault_row(now, "batch_refused", trace, why) for trace in traces])
-        tokens = pc.list_value_length(batch["response_tokens"]).to_pylist()
         reason = f"refused:{refusals[0].rule}"
         fates = [
             {"sample_id": sample, "fate": "dropped", "reason": reason, "policy_tokens": count, "t": now}
-            for sample, count in zip(batch["sample_id"].to_pylist(), tokens, strict=True)
+            for sample, count in zip(batch["sample_id"].to_pylist(), _policy_tokens(batch), strict=True)
         ]
         self.write("fates", fates)
         self.flush()
@@ -203,6 +201,15 @@ def _identity(run_id: str) -> dict[str, Any]:
     """Who writes, and one wall-clock anchor, so that the monotonic clocks of several hosts can be lined up."""
     anchor = {"wall_ns": time.time_ns(), "perf_ns": time.perf_counter_ns()}
     return {"run_id": run_id, "pid": os.getpid(), "host": socket.gethostname(), "anchor": anchor}
+
+
+def _policy_tokens(batch: pa.RecordBatch) -> list[int]:
+    """Of each record, by its mask; where that cannot be the record's own, all its response counts."""
+    columns = (batch[name].to_pylist() for name in ("prompt_tokens", "response_tokens", "policy_mask"))
+    return [
+        sum(map(bool, mask)) if len(mask) == len(prompt) + len(response) else len(response)
+        for prompt, response, mask in zip(*columns, strict=True)
+    ]
 
 
 def _fault(refusal: Refusal, now: int) -> Row:

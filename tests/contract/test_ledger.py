@@ -43,6 +43,15 @@ def test_a_bad_record_rejects_its_whole_batch_and_its_tokens_stay_counted(tmp_pa
     ] * 2
 
 
+def test_the_observations_of_a_refused_batch_are_not_counted(tmp_path: Path) -> None:
+    observed = {"policy_mask": [0, 0, 0, 1, 0, 0, 1], "behavior_logprobs": [-0.5, None, None, -0.5]}
+    with LedgerWriter(tmp_path / "streams", "main", "r") as writer, pytest.raises(BatchRefused):
+        writer.accept_batch([rollout(0, **observed), rollout(1, policy_mask=[1])])
+    compact(tmp_path / "streams", tmp_path / "ledger", CELL_ID)
+    fates = read_cell(tmp_path / "ledger", CELL_ID).table("fates").to_pylist()
+    assert [fate["policy_tokens"] for fate in fates] == [2, 4]
+
+
 def test_a_killed_writer_leaves_what_it_flushed(tmp_path: Path) -> None:
     writer = LedgerWriter(tmp_path / "streams", "main", "r")
     write_lawful(writer)
