@@ -55,6 +55,7 @@ class RolloutReplica(_Role):
         from transformers import AutoTokenizer
 
         from adapters.reference.engines import make_engine
+        from adapters.reference.lora import add_lora
         from adapters.reference.policy import load_policy
         from adapters.reference.rollout import RolloutWorker
         from adapters.reference.turns import longest_prompt
@@ -63,6 +64,8 @@ class RolloutReplica(_Role):
         prompts = self._bundle.prompts
         tokenizer = AutoTokenizer.from_pretrained(self._bundle.model_dir, local_files_only=True)
         model = load_policy(self._bundle.model_dir, self._settings.device)
+        if self._settings.publication == "adapter":
+            add_lora(model, self._settings.lora, self._settings.seed)
         longest = longest_prompt(prompts, self._settings.decoding.max_tokens)
         engine = make_engine(self._settings, model, longest, tokenizer.eos_token_id, shared=False)
         self._stack.callback(engine.close)

@@ -6,6 +6,8 @@ from typing import Any
 
 from adapters.reference.fidelity import fidelity_rows
 from adapters.reference.native import native_figures
+from adapters.reference.regimes import refusal
+from adapters.reference.settings import Settings
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
 from harness.task.kinds import kind_of
@@ -48,7 +50,7 @@ class ReferenceDriver:
             return f"{task['name']} has turns, which end with EOS: on the fixed-length track none ends"
         if options["engine"] == "vllm" and task["temperature"] > VLLM_HOTTEST:
             return f"vLLM takes no temperature above {VLLM_HOTTEST:g}"
-        return None
+        return refusal(Settings.from_cell(asdict(cell)))
 
     def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
         """One row for each task setting, and one for the track."""

@@ -10,6 +10,7 @@ from adapters.reference.settings import Settings
 REGIMES = ("recompute", "engine", "unified")
 CORRECTIONS = ("none", "clip", "mask")
 LEVELS = ("token", "sequence")
+PUBLICATIONS = ("full", "sharded", "adapter")
 
 
 def refusal(settings: Settings) -> str | None:
@@ -19,6 +20,7 @@ def refusal(settings: Settings) -> str | None:
         ("log-prob regime", settings.logprobs, REGIMES),
         ("correction", stale.correction, CORRECTIONS),
         ("level of correction", stale.level, LEVELS),
+        ("publication", settings.publication, PUBLICATIONS),
     )
     for name, value, values in known:
         if value not in values:
@@ -27,6 +29,10 @@ def refusal(settings: Settings) -> str | None:
         return f"importance weights cannot be capped at {stale.cap:g}"
     if settings.pools.trainer_ranks > 1 and settings.layout.startswith("colocated"):
         return "a colocated layout trains in one process; pools.trainer_ranks must be 1"
+    if settings.publication == "adapter" and not settings.lora.rank:
+        return "publication=adapter needs an adapter: lora.rank above 0"
+    if settings.publication == "adapter" and settings.engine != "transformers":
+        return "publication=adapter needs engine=transformers; vLLM is given adapters merged into the weights"
     return _truncated(settings) or _of_regime(settings)
 
 

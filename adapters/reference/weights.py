@@ -56,7 +56,7 @@ class InProcessSender:
         return [row.tolist() for row in values.split(packed.lengths.tolist())]
 
     def _weights(self) -> Iterator[tuple[str, Tensor]]:
-        return self._trainer.weights()
+        return self._trainer.adapter_weights() if self._kind == "adapter" else self._trainer.weights()
 
 
 class _Writer(InProcessSender):
