@@ -6,18 +6,21 @@ pytest does not collect them; a test beside them calls `run_checks` on each.
 """
 
 import importlib.util
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from harness.audit.check import check_cell
 from harness.execute.adapter import find_adapter
 from harness.execute.environments import find_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 PURE_PYTHON = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 SECONDS = 900
+KEPT = "RLAXES_KEPT_LEDGERS"
 
 
 def interpreter(adapter: str, profile: str) -> Path:
@@ -33,8 +36,11 @@ def interpreter(adapter: str, profile: str) -> Path:
     return environment.python
 
 
-def run_checks(python: Path, file: Path, links: Path) -> None:
-    """Run one file of checks with `python`; fails with their output. `links` is an empty folder for the links."""
+def run_checks(python: Path, file: Path, folder: Path) -> None:
+    """Run one file of checks with `python`; fails with their output, and on a ledger that they left in the folder that
+    `RLAXES_KEPT_LEDGERS` names and that `rlaxes check` would not pass. `folder` is an empty one to work in."""
+    links, kept = folder / "links", folder / "kept"
+    links.mkdir()
     for name in PURE_PYTHON:
         spec = importlib.util.find_spec(name)
         assert spec is not None
@@ -60,7 +66,7 @@ def run_checks(python: Path, file: Path, links: Path) -> None:
             str(file),
         ],
         cwd=ROOT,
-        env=os.environ | quiet | {"PYTHONPATH": str(links)},
+        env=os.environ | quiet | {"PYTHONPATH": str(links), KEPT: str(kept)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -68,3 +74,7 @@ def run_checks(python: Path, file: Path, links: Path) -> None:
         timeout=SECONDS,
     )
     assert done.returncode == 0, done.stdout[-8000:]
+    for seal in sorted(kept.rglob("*.seal.json")):
+        task = json.loads((seal.parent / "task.json").read_text(encoding="utf-8"))
+        found = check_cell(seal.parent, seal.name.removesuffix(".seal.json"), task, None)
+        assert not found, f"{seal.parent.name}: {found[:3]}"
