@@ -202,6 +202,7 @@ class FakeLoop:
         self._probe.fates([fate_row(sample, fate, self._clock) for sample, fate in zip(samples, fates, strict=True)])
 
     def _note(self, start: int, end: int) -> None:
+        updates = self._task["minibatches"] * self._task["inner_epochs"]
         absent = {
             "queue_wait": "batches wait in no queue",
             "logprob_recompute": "there is no model",
@@ -211,7 +212,7 @@ class FakeLoop:
         if not self._truth.stage_ms["weight_sync"]:
             absent["weight_sync"] = "there are no weights to move"
         notes = {
-            "settings": self._task,
+            "settings": self._task | {"lag_bound": self._truth.ahead * updates},
             "versions": {"fake": "0.1.0"},
             "trainer_models": ["temperature"],
             "model": MODEL,

@@ -54,5 +54,5 @@ def trained_row(truth: Truth, sample: Sample, step: Row, separate_old: bool) -> 
 
 def fate_row(sample: Sample, fate: str, t: int) -> Row:
     """A row of `fates`."""
-    reason = sample.lost if fate == "dropped" else None
+    reason = {"dropped": sample.lost, "in_flight": "the run's last optimizer step came first"}.get(fate)
     return {"sample_id": sample.sample_id, "fate": fate, "reason": reason, "policy_tokens": sample.length, "t": t}

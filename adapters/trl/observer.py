@@ -294,7 +294,8 @@ class Observer:
         now = self.clock.enter(None)
         if self._batch is not None and self._batch.untrained:
             rows = sorted(self._batch.untrained)
-            self._probe.fates(self._batch.fate_rows(rows, "in_flight", None, now))
+            why = "the run's last optimizer step came first"
+            self._probe.fates(self._batch.fate_rows(rows, "in_flight", why, now))
             self._batch.untrained = set()
 
     def probe_seconds(self) -> dict[str, float]:

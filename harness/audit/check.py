@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.audit import integrity
-from harness.audit.laws import LAWS
+from harness.audit.laws import LAWS, MACROS
 from harness.audit.violation import Violation
 from harness.contract import TABLES, CellLedger, read_cell, rollout_refusals
 
@@ -58,18 +58,21 @@ def check_cell(
 
 def _invariants(ledger: CellLedger) -> Iterator[Violation]:
     """The invariants of the rollout record hold on reading as they did on writing."""
-    file = pq.ParquetFile(ledger.path("rollouts"))
-    for number, batch in enumerate(file.iter_batches(BATCH_ROWS)):
-        for refusal in rollout_refusals(batch)[:MOST_PLACES]:
-            where = f"{ledger.path('rollouts').name}, rows from {number * BATCH_ROWS}, sample {refusal.sample_id}"
-            yield Violation(f"invariant:{refusal.rule}", "rollouts", where, f"{refusal.field}: {refusal.reason}")
+    for table in ("rollouts", "lost_rollouts"):
+        path = ledger.path(table)
+        for number, batch in enumerate(pq.ParquetFile(path).iter_batches(BATCH_ROWS)):
+            for refusal in rollout_refusals(batch)[:MOST_PLACES]:
+                where = f"{path.name}, rows from {number * BATCH_ROWS}, sample {refusal.sample_id}"
+                yield Violation(f"invariant:{refusal.rule}", table, where, f"{refusal.field}: {refusal.reason}")
 
 
 def _laws(ledger: CellLedger, task: dict[str, Any], prompts: pa.Table | None) -> Iterator[Violation]:
     with duckdb.connect() as connection:
         for table in TABLES:
-            connection.from_parquet(str(ledger.path(table))).create_view(table)
-        connection.register("settings", pa.table({"group_size": [task["group_size"]]}))
+            connection.from_parquet(str(ledger.path(table)), file_row_number=True).create_view(table)
+        for macro in MACROS:
+            connection.execute(macro)
+        connection.register("settings", _settings(ledger, task))
         if prompts is not None:
             connection.register("bundle_prompts", prompts)
         for law in LAWS:
@@ -81,6 +84,15 @@ def _laws(ledger: CellLedger, task: dict[str, Any], prompts: pa.Table | None) ->
             if len(rows) > MOST_PLACES:
                 more = f"and {len(rows) - MOST_PLACES} more places"
                 yield Violation(law.name, law.table, ledger.path(law.table).name, more)
+
+
+def _settings(ledger: CellLedger, task: dict[str, Any]) -> pa.Table:
+    """What the laws hold a cell to; a bound that the cell does not say is null, and holds it to nothing."""
+    said = ledger.manifest.get("settings", {})
+    updates = said.get("minibatches", 1) * said.get("inner_epochs", 1)
+    row = {"group_size": task["group_size"], "lag_bound": said.get("lag_bound"), "updates_per_batch": updates}
+    kinds = pa.schema([(name, pa.int64()) for name in (*row, "attempt")])
+    return pa.Table.from_pylist([row | {"attempt": ledger.attempt}], schema=kinds)
 
 
 def _prompts(run: Path) -> pa.Table | None:

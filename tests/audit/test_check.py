@@ -84,7 +84,7 @@ def test_two_swapped_policy_versions_are_found_even_under_a_forged_seal(tmp_path
 BREACHES: list[tuple[str, str, Change]] = [
     ("fate_of_each_sample", "fates", lambda t: t.slice(1)),
     ("fate_is_true", "fates", lambda t: _set(t, 0, "fate", "in_flight")),
-    ("drop_has_reason", "fates", lambda t: _set(t, 0, "fate", "dropped")),
+    ("fate_has_reason", "fates", lambda t: _set(t, 0, "fate", "dropped")),
     ("tokens_close", "spans", lambda t: _set(t, 0, "output_tokens", 15)),
     ("fate_tokens", "fates", lambda t: _set(t, 0, "policy_tokens", 3)),
     ("trained_was_generated", "trained", lambda t: _set(t, 0, "sample_id", "ghost")),
