@@ -13,6 +13,7 @@ from torch import Tensor
 from adapters.reference import lora
 from adapters.reference.batches import Packed, spread
 from adapters.reference.correction import Correction
+from adapters.reference.faults import Faults
 from adapters.reference.messages import Scores, Update
 from adapters.reference.microbatches import MicroBatch, assemble, packed_of, shares
 from adapters.reference.objective import kl_terms, policy_terms
@@ -45,6 +46,7 @@ class Trainer:
         if why := refusal(settings):
             raise UserError(why)
         self.model, self.version, self.ranks = model, 0, ranks or Alone()
+        self._faults = Faults(settings, f"trainer-{self.ranks.rank}")
         self.needs_scoring, self.regime = settings.needs_scoring, settings.logprobs
         self.correction = Correction.of(settings.staleness)
         self._settings, self._pad, self._probe = settings, pad, probe
@@ -105,6 +107,7 @@ class Trainer:
     def update(self, minibatch: Sequence[Sample], trace_id: str, step: int, lr_scale: float = 1.0) -> Update:
         """One optimizer step over a minibatch, at `lr_scale` times the learning rate; with nothing to train on, or a
         gradient that is not finite, it is not applied and leaves the weights as they are."""
+        self._faults.at("trainer.update", step)
         start, before = time.perf_counter_ns(), self.version
         with self._span("batch_assembly", trace_id, step) as span:
             micro_batches = self.assemble(minibatch) if minibatch else []
