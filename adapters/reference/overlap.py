@@ -39,10 +39,8 @@ class OverlapLoop(Loop):
         versions = publisher.policy_version, publisher.published
 
         def finished(number: int, completions: list[Completion]) -> None:
-            prompt = request.prompts[number]
-            if not prompt.observation_ids:
-                part = replace(request, prompts=[prompt])
-                judged[number] = self._thread.submit(self._judged, part, Answer([completions], *versions), batch)
+            part = replace(request, prompts=[request.prompts[number]])
+            judged[number] = self._thread.submit(self._judged, part, Answer([completions], *versions), batch)
 
         ((part, answer),) = self._pool.generate(request, finished)
         for number, prompt in enumerate(part.prompts):

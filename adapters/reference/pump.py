@@ -220,8 +220,9 @@ class Pump:
                 self._changed.notify_all()
 
     def _hand_over(self) -> None:
-        """Activate what is staged, once no request is in flight."""
-        if self._staged is None or not self._collector.idle:
+        """Activate what is staged: once no request is in flight, or at once where a completion may have several
+        versions."""
+        if self._staged is None or (self._settings.versions == "one" and not self._collector.idle):
             return
         with self._changed:
             with self._probe.span("weight_sync", trace_id="publication", device=self._settings.device):

@@ -52,7 +52,7 @@ class RolloutWorker:
         return self._served.shipment.number if self._served else -1
 
     def generate(self, request: Request, finished: Finished | None = None) -> Answer:
-        """Answer a request, turn by turn; `finished` is told of each group of completions of one turn once it is whole.
+        """Answer a request, turn by turn; `finished` is told of each group that is whole with its first turn, at once.
 
         Raises:
             SystemFailure: the engine lost a part of it, or the weights were written to while they were served.
@@ -60,7 +60,7 @@ class RolloutWorker:
         with self._door.request():
             self._faults.at("rollout.generate")
             torch.manual_seed(request.seed)
-            answer = conduct(request, partial(self._serve, request, finished))
+            answer = conduct(request, partial(self._serve, request), finished)
             self._check_served()
         return answer
 
@@ -99,7 +99,7 @@ class RolloutWorker:
         """Free what was received."""
         self._receiver.close()
 
-    def _serve(self, request: Request, finished: Finished | None, prompts: Sequence[Sequence[int]], n: int) -> Answer:
+    def _serve(self, request: Request, prompts: Sequence[Sequence[int]], n: int, finished: Finished | None) -> Answer:
         if self._settings.versions != "one":
             self._door.let_in()
         policy_version, published_version = self.policy_version, self.published_version

@@ -7,12 +7,12 @@ observation has mask 0 and no log-prob, and stands under the version of the turn
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from adapters.reference.engine import Completion
+from adapters.reference.engine import Completion, Finished
 from adapters.reference.messages import Answer, Request
 from harness.task.bundle import Prompt
 
-Serve = Callable[[Sequence[Sequence[int]], int], Answer]
-"""Completions of prompts (token ids), so many of each, and the version that sampled all of them."""
+Serve = Callable[[Sequence[Sequence[int]], int, Finished | None], Answer]
+"""Completions of prompts (token ids), so many of each, and the version that sampled them; see `Engine.generate`."""
 
 
 def longest_prompt(prompts: Sequence[Prompt], max_tokens: int) -> int:
@@ -23,14 +23,15 @@ def longest_prompt(prompts: Sequence[Prompt], max_tokens: int) -> int:
     )
 
 
-def conduct(request: Request, serve: Serve) -> Answer:
-    """Take every trajectory of a request through its turns.
+def conduct(request: Request, serve: Serve, finished: Finished | None = None) -> Answer:
+    """Take every trajectory of a request through its turns; `finished` is told of each group that is whole with its
+    first turn, at once.
 
     A trajectory ends with its prompt's last turn, or with a turn that did not end with EOS (its token limit came
     first). Turn k of all trajectories is one call of `serve`. The answer's versions are those of the first turn;
     where a later turn was served by another one, each token says its own.
     """
-    first = serve([prompt.token_ids for prompt in request.prompts], request.group_size)
+    first = serve([prompt.token_ids for prompt in request.prompts], request.group_size, _of_one_turn(request, finished))
     prompts = [prompt for prompt in request.prompts for _ in range(request.group_size)]
     paths = [completion for group in first.groups for completion in group]
     turn = 0
@@ -40,7 +41,7 @@ def conduct(request: Request, serve: Serve) -> Answer:
             [*prompts[at].token_ids, *paths[at].tokens, *observation]
             for at, observation in zip(going, told, strict=True)
         ]
-        answer = serve(asked, 1)
+        answer = serve(asked, 1, None)
         for at, observation, (said,) in zip(going, told, answer.groups, strict=True):
             before = _versions(paths[at], first.policy_version)
             after = _versions(said, answer.policy_version)
@@ -50,6 +51,17 @@ def conduct(request: Request, serve: Serve) -> Answer:
     named = [_named(path, first.policy_version) for path in paths]
     groups = [named[at : at + size] for at in range(0, len(named), size)]
     return replace(first, groups=groups)
+
+
+def _of_one_turn(request: Request, finished: Finished | None) -> Finished | None:
+    if finished is None:
+        return None
+
+    def told(number: int, group: list[Completion]) -> None:
+        if not request.prompts[number].observation_ids:
+            finished(number, group)
+
+    return told
 
 
 def _goes_on(path: Completion, prompt: Prompt, turn: int) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.reference.engine import Completion
+from adapters.reference.engine import Completion, Finished
 from adapters.reference.messages import Answer, Request
 from adapters.reference.samples import Sample, samples_of
 from adapters.reference.turns import conduct
@@ -26,11 +26,15 @@ class Parrot:
     calls: list[list[list[int]]] = field(default_factory=list)
     said: list[Completion] = field(default_factory=list)
 
-    def serve(self, prompts: Sequence[Sequence[int]], n: int) -> Answer:
+    def serve(self, prompts: Sequence[Sequence[int]], n: int, finished: Finished | None = None) -> Answer:
         """See `turns.Serve`."""
         version = self.versions[min(len(self.calls), len(self.versions) - 1)]
         self.calls.append([list(prompt) for prompt in prompts])
-        return Answer([[self._say() for _ in range(n)] for _ in prompts], version, version)
+        groups = [[self._say() for _ in range(n)] for _ in prompts]
+        for number, group in enumerate(groups):
+            if finished is not None:
+                finished(number, group)
+        return Answer(groups, version, version)
 
     def _say(self) -> Completion:
         tokens = [SAID + self.draw.randrange(9) for _ in range(self.draw.randint(1, self.most))]

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import groupby
@@ -16,15 +17,16 @@ from hypothesis import strategies as st
 
 from adapters.reference.engine import Completion
 from adapters.reference.queue import RolloutQueue, sample_bytes
+from adapters.reference.sample_lines import from_lines, to_lines
 from adapters.reference.samples import Sample, fate_row, rollout_row
-from adapters.reference.turns import longest_prompt
+from adapters.reference.turns import conduct, longest_prompt
 from harness.contract import read_cell
 from harness.contract.compact import compact
 from harness.contract.invariants import rollout_refusals
 from harness.contract.writer import LedgerWriter, to_batch
 from harness.task.bundle import Bundle
 from tests.adapters.reference.cells import settings
-from tests.adapters.reference.dialogues import EOS, TOLD, asked, dialogues, samples
+from tests.adapters.reference.dialogues import EOS, TOLD, Parrot, asked, dialogues, samples
 from tests.adapters.reference.groups import Queued
 from tests.ledgers import CELL_ID, DECODING
 
@@ -146,6 +148,22 @@ def test_a_ledger_takes_trajectories_of_several_versions_as_they_are(tmp_path: P
     stored = read_cell(tmp_path / "ledger", CELL_ID).table("rollouts").to_pylist()
     assert [row["token_policy_versions"] for row in stored] == [sample.completion.versions for sample in made]
     assert [row["behavior_logprobs"] for row in stored] == [sample.completion.logprobs for sample in made]
+
+
+def test_only_groups_of_one_turn_are_whole_with_their_first() -> None:
+    whole: dict[int, list[Completion]] = {}
+    answer = conduct(asked([[2], [], [1, 1], []]), Parrot(random.Random(1), [0]).serve, whole.__setitem__)
+    assert whole == {1: answer.groups[1], 3: answer.groups[3]}
+
+
+@given(SEEDS, TOLDS, VERSIONS)
+def test_a_checkpoints_queue_gives_back_what_it_was_given(
+    seed: int, told: list[list[int]], versions: list[int]
+) -> None:
+    made = samples(seed, told, versions)
+    for sample in made:
+        sample.old = [value if value is None else value - 0.5 for value in sample.completion.logprobs]
+    assert from_lines(to_lines(made), asked(told).prompts) == made
 
 
 def test_an_engine_is_sized_for_the_last_turn() -> None:
