@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from harness.contract import STAGES
 from harness.report.figures import PLATES, draw_figures
 from harness.report.figures.style import ADAPTER_COLORS, STAGE_COLORS, adapter_color, layout_tint
@@ -32,6 +34,7 @@ def asynchronous() -> ReportModel:
     return model
 
 
+@pytest.mark.filterwarnings("error")
 def test_every_plate_is_drawn_as_svg_and_png(tmp_path: Path) -> None:
     figures = draw_figures(asynchronous(), tmp_path)
     assert [figure.name for figure in figures] == [plate.name for plate in PLATES]

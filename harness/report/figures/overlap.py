@@ -3,6 +3,7 @@
 from typing import Any
 
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -64,8 +65,13 @@ def cost_of_lag(data: TrackData) -> Canvas | Missing:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in axes[2:]:
         axis.set_xlabel("declared lag bound, updates")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=style.legend_columns(labels), handlelength=1.2)
+    looks = [data.look(column) for column in bounds]
+    keys = [
+        Line2D([], [], color=look.color, marker=look.marker, markersize=6, linestyle="none", label=look.label)
+        for look in looks
+    ]
+    columns = style.legend_columns([look.label for look in looks])
+    figure.legend(handles=keys, loc="outside lower center", ncols=columns, handlelength=1.2)
     return figure
 
 
@@ -79,13 +85,13 @@ def _places(bounds: dict[style.Column, float]) -> dict[style.Column, float]:
 
 
 def _point(axis: Any, data: TrackData, column: style.Column, measure: str, x: float) -> float:
-    """A column's value with its interval, where it has one; the top of what was drawn."""
+    """A column's value with its interval, or that it has none; the top of what was drawn."""
     row, look = data.row(column, measure), data.look(column)
-    mark = {"color": look.color, "clip_on": False, "zorder": 3}
     if row is None or row.value is None:
-        axis.plot([], [], marker=look.marker, markersize=6, linestyle="none", label=look.label, **mark)
+        axis.text(x, 0, " not measured", rotation=90, ha="center", va="bottom", fontsize=7, color="#666666")
         return 0.0
+    mark = {"color": look.color, "clip_on": False, "zorder": 3}
     if row.low is not None and row.high is not None:
         axis.plot([x, x], [row.low, row.high], linewidth=1.6, **mark)
-    axis.plot([x], [row.value], marker=look.marker, markersize=6, linestyle="none", label=look.label, **mark)
+    axis.plot([x], [row.value], marker=look.marker, markersize=6, linestyle="none", **mark)
     return row.value if row.high is None else max(row.value, row.high)
