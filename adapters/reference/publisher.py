@@ -239,7 +239,9 @@ class Publisher:
 
     def _take_back(self, shipment: Shipment, receipts: Sequence[Receipt], why: str) -> None:
         old = self.published if self._serves else -1
-        if any(receipt.serves not in (old, None) for receipt in receipts):
+        if any(receipt.serves != old for receipt in receipts) and all(
+            receipt.serves is not None for receipt in receipts
+        ):
             receipts = self._receivers.revert(shipment)
         if any(receipt.serves != old for receipt in receipts):
             served = ", ".join(f"{receipt.replica}: {receipt.serves}" for receipt in receipts)

@@ -40,6 +40,7 @@ class RolloutWorker:
         self._staged: Held | None = None
         self._served: Held | None = None
         self._before: Held | None = None
+        self._broken = False
 
     @property
     def policy_version(self) -> int:
@@ -133,14 +134,18 @@ class RolloutWorker:
         try:
             self.engine.publish(held.tensors, held.shipment.policy_version)
         except Exception as error:  # noqa: BLE001 - whatever it was, some tensors may have been replaced by now
-            return Receipt(self._number, ok=False, serves=None, detail=f"{type(error).__name__}: {error}")
-        self._served, self._before = held, before
+            self._broken = True
+            return self._receipt(f"{type(error).__name__}: {error}")
+        self._served, self._before, self._broken = held, before, False
         return self._receipt()
 
     def _receipt(self, refused: str = "") -> Receipt:
-        return Receipt(self._number, ok=not refused, serves=self.published_version, detail=refused)
+        serves = None if self._broken else self.published_version
+        return Receipt(self._number, ok=not refused, serves=serves, detail=refused)
 
     def _check_served(self) -> None:
+        if self._broken:
+            raise SystemFailure(f"replica {self._number} was left half-way between two publications")
         if self._served is not None and not self._receiver.intact(self._served.shipment):
             raise SystemFailure(
                 f"replica {self._number}: publication {self.published_version} was written to while it was served"

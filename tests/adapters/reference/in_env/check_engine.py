@@ -20,7 +20,7 @@ def test_no_hook_has_drifted() -> None:
 def test_it_samples_the_distribution_that_it_reports(decoding: dict[str, float]) -> None:
     module = tiny.model(laws.VOCAB)
     settings = replace(tiny.SETTINGS, prompts_per_batch=4, group_size=200, decoding=replace(tiny.DECODING, **decoding))
-    engine = TransformersEngine(settings, module, 7, tiny.EOS)
+    engine = TransformersEngine(settings, module, 7, tiny.EOS, shared=True)
     torch.manual_seed(11)
     try:
         laws.check_sampling(engine, module, settings.decoding)
@@ -32,7 +32,7 @@ def test_it_samples_the_distribution_that_it_reports(decoding: dict[str, float])
 def test_its_log_probs_are_those_of_a_full_forward_pass_before_and_after_an_update(tied: bool) -> None:
     module = tiny.model(tied=tied)
     settings = replace(tiny.SETTINGS, decoding=replace(tiny.DECODING, temperature=0.7, max_tokens=20))
-    engine = TransformersEngine(settings, module, 20, tiny.EOS)
+    engine = TransformersEngine(settings, module, 20, tiny.EOS, shared=True)
     try:
         for _ in range(3):
             laws.check_log_probs(engine.generate(PROMPTS, 4, 20), PROMPTS, module, 0.7)
@@ -43,7 +43,7 @@ def test_its_log_probs_are_those_of_a_full_forward_pass_before_and_after_an_upda
 
 def test_a_groups_prompt_is_prefilled_once() -> None:
     module = tiny.model()
-    engine = TransformersEngine(tiny.SETTINGS, module, 20, tiny.EOS)
+    engine = TransformersEngine(tiny.SETTINGS, module, 20, tiny.EOS, shared=True)
     try:
         generation = engine.generate(PROMPTS, 4, 6)
     finally:
@@ -56,7 +56,7 @@ def test_a_groups_prompt_is_prefilled_once() -> None:
 
 def test_equal_seeds_give_equal_completions() -> None:
     module = tiny.model()
-    engine = TransformersEngine(tiny.SETTINGS, module, 20, tiny.EOS)
+    engine = TransformersEngine(tiny.SETTINGS, module, 20, tiny.EOS, shared=True)
     drawn = []
     try:
         for _ in range(5):
@@ -71,7 +71,7 @@ def test_equal_seeds_give_equal_completions() -> None:
 def test_completions_end_where_they_should(stop: bool) -> None:
     module = tiny.model(vocab=6)
     engine = TransformersEngine(
-        replace(tiny.SETTINGS, decoding=replace(tiny.DECODING, stop_at_eos=stop)), module, 20, tiny.EOS
+        replace(tiny.SETTINGS, decoding=replace(tiny.DECODING, stop_at_eos=stop)), module, 20, tiny.EOS, shared=True
     )
     try:
         laws.check_ends(engine.generate([[3, 2, 4]] * 4, 4, 6), stop)

@@ -1,4 +1,4 @@
-"""A trainer, replicas with an engine each, and a publisher between them, in one process: what publications are tried on."""
+"""A trainer, replicas with an engine each, and a publisher between them, in one process."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from adapters.reference.publisher import Publisher
 from adapters.reference.rollout import RolloutWorker
 from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
-from adapters.reference.weights import FileSender, MemorySender
+from adapters.reference.weights import MemorySender
 from harness.probe import Probe
 from harness.task.bundle import Prompt
 from tests.adapters.reference.in_env import tiny
@@ -84,7 +84,8 @@ class Stand:
     def ask(self, worker: int = 0, prompts: Sequence[list[int]] = tuple(PROMPTS), n: int = 2) -> Answer:
         """Completions of prompts."""
         asked = [Prompt(f"p{number}", [], "", {}, "", ids) for number, ids in enumerate(prompts)]
-        return self.pool.workers[worker].generate(Request("gen-0", asked, n, 6, 7, 0))
+        tokens = self.settings.decoding.max_tokens
+        return self.pool.workers[worker].generate(Request("gen-0", asked, n, tokens, 7, 0))
 
 
 def faulty(settings: Settings, point: str, action: str, role: str, at: int = 1) -> Settings:
@@ -102,8 +103,8 @@ def stand(
     sender: type = MemorySender,
 ) -> Iterator[Stand]:
     """`engines`: their number, each an embedded one over a module of its own with other weights than the trainer's; or
-    the engines themselves."""
-    settings = replace(settings, directory=folder, decoding=replace(settings.decoding, max_tokens=16))
+    the engines themselves, made with these settings."""
+    settings = replace(settings, directory=folder)
     module = module or tiny.model()
     probe = Listening(settings)
     trainer = Trainer(module, settings, pad=0, probe=probe)
@@ -124,6 +125,3 @@ def stand(
     finally:
         for engine in engines if made else ():
             engine.close()
-
-
-FILES = FileSender
