@@ -3,118 +3,17 @@
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from adapters.reference.run import run_cell
 from harness.contract import compact, read_cell
-from harness.probe import Probe
 from harness.task.bundle import Bundle
-from harness.task.makers.job import Job, Made, make_bundle
-from harness.task.makers.tiny import TinySettings, build_model, build_tokenizer
 from harness.task.verifier import Verdict, Verifier
-
-TASK = {
-    "name": "arithmetic",
-    "problems": {"count": 12},
-    "steps": 4,
-    "warmup_steps": 1,
-    "prompts_per_batch": 4,
-    "group_size": 4,
-    "max_tokens": 5,
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "top_k": 0,
-    "min_p": 0.0,
-    "minibatches": 1,
-    "micro_batches": 1,
-    "inner_epochs": 1,
-    "learning_rate": 1e-3,
-    "adam_beta1": 0.9,
-    "adam_beta2": 0.999,
-    "adam_eps": 1e-8,
-    "weight_decay": 0.0,
-    "max_grad_norm": 1.0,
-    "lr_schedule": "constant",
-    "clip_low": 0.2,
-    "clip_high": 0.2,
-    "loss": "token_mean",
-    "advantage_std": "group",
-    "std_ddof": 1,
-    "advantage_eps": 1e-4,
-    "kl_beta": 0.0,
-    "precision": "float32",
-    "gradient_checkpointing": False,
-    "verifier_timeout_s": 5.0,
-    "mask_truncated": False,
-}
-
-
-@pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bundle")
-
-    def make(job: Job, problems: list[Any]) -> Made:
-        tokenizer = build_tokenizer()
-        return Made(build_model(TinySettings(), tokenizer), tokenizer, {})
-
-    make_bundle(Job({"name": "arithmetic", "problems": TASK["problems"]}, {"name": "tiny"}, folder), make)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def varied_rewards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A random model is never right: reward lengths instead, so that there is something to learn."""
-    score = Verifier.score
-
-    def varied(self: Verifier, items: list[tuple[str, str]]) -> list[Verdict]:
-        verdicts = score(self, items)
-        return [replace(v, reward_total=float(len(t) % 3)) for v, (_, t) in zip(verdicts, items, strict=True)]
-
-    monkeypatch.setattr(Verifier, "score", varied)
-
-
-def cell(
-    bundle: Path, folder: Path, track: str = "free", seed: int = 5, observer: bool = True, **task: Any
-) -> dict[str, Any]:
-    folder.mkdir(parents=True, exist_ok=True)
-    return {
-        "run_id": "check",
-        "cell_id": "reference.colocated_sync.free.r0",
-        "layout": {"name": "colocated_sync"},
-        "track": track,
-        "seed": seed,
-        "observer": observer,
-        "bundle": str(bundle),
-        "directory": str(folder),
-        "profile": {"name": "cpu", "device": "cpu", "threads": 2},
-        "adapter_options": {"engine": "transformers", "verify_every": 2},
-        "task": TASK | task,
-    }
-
-
-def run(content: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The result and, where it was observed, the ledger."""
-    probe = Probe(content, enabled=content["observer"])
-    with ExitStack() as stack:
-        result = run_cell(probe, time.perf_counter_ns(), stack)
-    probe.close()
-    if not content["observer"]:
-        return result, None
-    folder = Path(content["directory"])
-    compact(folder / "streams", folder / "ledger", content["cell_id"])
-    return result, read_cell(folder / "ledger", content["cell_id"])
-
-
-def rows(ledger: Any, table: str) -> list[dict[str, Any]]:
-    return list(ledger.table(table).to_pylist())
+from tests.adapters.reference.in_env.cells import bundle, cell, rows, run, varied_rewards  # noqa: F401 (fixtures)
 
 
 def test_every_record_is_accounted_for(bundle: Path, tmp_path: Path) -> None:
