@@ -29,23 +29,38 @@ def split_name(name: str) -> tuple[str, int]:
 
 
 class History:
-    """What is left of each attempt's rows after all restarts."""
+    """What is left of each attempt's rows: followed back from the last restart, mark by mark."""
 
     def __init__(self, notes: Iterable[tuple[str, dict[str, Any]]]) -> None:
         """Take the `resumed` notes as (name of the process that wrote it, content)."""
-        self._kept: dict[tuple[str, int], dict[str, int]] = {}
-        for name, note in sorted(notes, key=lambda found: split_name(found[0])):
+        marks: dict[str, dict[int, dict[str, Any] | None]] = {}
+        for name, note in notes:
             process, attempt = split_name(name)
-            mark = note["mark"] or {"attempt": -1, "flushes": {}}
-            for earlier in range(max(mark["attempt"], 0), attempt):
-                at_mark = mark["flushes"] if earlier == mark["attempt"] else {}
-                self._cut(process, earlier, at_mark)
+            marks.setdefault(process, {})[attempt] = note["mark"]
+        self._kept = {
+            (process, attempt): flushes
+            for process, of_attempt in marks.items()
+            for attempt, flushes in _limits(of_attempt).items()
+        }
 
     def keeps(self, name: str, table: str, flush: int) -> bool:
         """Whether a flush of a table of `ROLLED_BACK` is still part of the history."""
         kept = self._kept.get(split_name(name))
         return kept is None or flush < kept.get(table, 0)
 
-    def _cut(self, process: str, attempt: int, flushes: dict[str, int]) -> None:
-        before = self._kept.get((process, attempt), flushes)
-        self._kept[process, attempt] = {table: min(limit, flushes.get(table, 0)) for table, limit in before.items()}
+
+def _limits(marks: dict[int, dict[str, Any] | None]) -> dict[int, dict[str, int]]:
+    """How many flushes of each table stay, for each attempt that lost some; an attempt that says nothing of where it
+    goes on from goes on from the end of the one before."""
+    limits: dict[int, dict[str, int]] = {}
+    attempt = max(marks)
+    while attempt > 0:
+        if attempt not in marks:
+            attempt -= 1
+            continue
+        mark = marks[attempt] or {"attempt": -1, "flushes": {}}
+        limits |= {earlier: {} for earlier in range(mark["attempt"] + 1, attempt)}
+        attempt = mark["attempt"]
+        if attempt >= 0:
+            limits[attempt] = mark["flushes"]
+    return limits

@@ -112,6 +112,8 @@ class LedgerWriter:
         """Buffer rows of any table but `rollouts`, whose batches go through `accept_batch`."""
         if table == "rollouts":
             raise ValueError("rollouts are written by accept_batch: a batch is accepted whole or rejected whole")
+        if table not in WRITTEN:
+            raise ValueError(f"no process writes a table {table}")
         with self._lock:
             self._stream(table).rows.extend(rows)
             if table == "publications":

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.contract import TABLES, BatchRefused, LedgerWriter, compact, migrations, read_cell
+from harness.contract.schema import stored_schema
 from harness.contract.streams import read_stream, stream_files
 from harness.contract.writer import to_batch
 from tests.ledgers import CELL_ID, lawful_cell, rollout, write_lawful
@@ -121,15 +122,34 @@ def test_json_arrow_and_parquet_keep_the_meaning(
 
 def test_an_older_schema_is_migrated_and_a_newer_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     today = pa.RecordBatch.from_pylist(
-        [{"key": "k", "value": "1", "process": "main", "flush": 0}], schema=migrations.stored_schema("manifest")
+        [{"key": "k", "value": "1", "process": "main", "flush": 0}], schema=stored_schema("manifest")
     )
     old = today.rename_columns(["name", "value", "process", "flush"])
 
     def step(table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         assert table == "manifest"
-        return batch.rename_columns(["key", "value", "process", "flush"]).cast(migrations.stored_schema("manifest"))
+        return batch.rename_columns(["key", "value", "process", "flush"]).cast(stored_schema("manifest"))
 
     monkeypatch.setitem(migrations.STEPS, 0, step)
     assert migrations.migrate("manifest", old, 0).equals(today)
     with pytest.raises(ValueError, match="newer than this rlaxes"):
         migrations.migrate("manifest", today, 99)
+
+
+def test_version_1_goes_on_but_for_a_queue_that_did_not_say_what_moved() -> None:
+    fates = {"sample_id": "s", "fate": "trained", "reason": None, "policy_tokens": 1, "t": 1}
+    old = pa.RecordBatch.from_pylist([{**fates, "process": "main", "flush": 0}], schema=stored_schema("fates"))
+    assert migrations.migrate("fates", old, 1).equals(old)
+    event = {
+        "t": 1,
+        "event": "put",
+        "depth_records": 1,
+        "depth_tokens": 4,
+        "reason": None,
+        "process": "main",
+        "flush": 0,
+    }
+    queue = pa.RecordBatch.from_pylist([event])
+    with pytest.raises(ValueError, match="does not say how much"):
+        migrations.migrate("queue", queue, 1)
+    assert migrations.migrate("queue", queue.slice(1), 1).schema.equals(stored_schema("queue"))

@@ -91,3 +91,23 @@ def test_hook_drift_is_named() -> None:
     assert "json:JSONEncoder.gone (decode) is gone: the ids" in messages[0]
     assert "no_such_module" in messages[1]
     assert "no parameter ['o2']" in messages[2]
+
+
+def test_the_queue_and_the_controls_reach_the_ledger(tmp_path: Path) -> None:
+    probe = Probe(_cell(tmp_path))
+    depth = {"depth_records": 4, "depth_tokens": 16, "depth_bytes": 208}
+    probe.queue("put", records=4, tokens=16, **depth)
+    probe.queue("close", records=0, tokens=0, reason="records", **depth)
+    control = {"published_version": 0, "policy_version": 0, "replica": 1, "tokens": 2, "t": 1}
+    probe.controls([control | {"engine_logprobs": [-0.5, -1.0], "trainer_logprobs": [-0.5, -1.25]}])
+    with pytest.raises(HarnessBug, match="shuffle"):
+        probe.queue("shuffle", records=0, tokens=0, **depth)
+    assert probe.mark() == {"process": "main", "attempt": 0, "flushes": {"manifest": 1, "queue": 1, "controls": 1}}
+    probe.close()
+    compact(tmp_path / "streams", tmp_path / "ledger", "c")
+    ledger = read_cell(tmp_path / "ledger", "c")
+    assert [(row["event"], row["reason"]) for row in ledger.table("queue").to_pylist()] == [
+        ("put", None),
+        ("close", "records"),
+    ]
+    assert ledger.table("controls")["trainer_logprobs"].to_pylist() == [[-0.5, -1.25]]
