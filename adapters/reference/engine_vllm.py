@@ -2,7 +2,8 @@
 
 Traps of its CPU build, each met here: a bare `load_weights` applies half (use `reload_weights`); a tied output layer
 stays packed as it was (repack it); the prefix cache outlives a change of weights (reset it, and believe only its
-answer); its own checksums prove nothing (the publisher compares log-probs); the first request compiles (warm up).
+answer); a number that an adapter has had serves that adapter (take a fresh one); its own checksums prove nothing (the
+publisher compares log-probs); the first request compiles (warm up).
 """
 
 import math
@@ -21,6 +22,7 @@ os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 from vllm import LLM, SamplingParams
 from vllm.sampling_params import RequestOutputKind
 
+from adapters.reference.adapters_vllm import Adapters, lora_options
 from adapters.reference.engine import Completion, Finished, Generation, PhaseClock
 from adapters.reference.settings import Decoding, Settings
 from harness.errors import SystemFailure
@@ -34,7 +36,7 @@ HOOKS = (
         "vllm.v1.engine.llm_engine:LLMEngine.add_request",
         "tokens",
         "submits a prompt",
-        ("request_id", "prompt", "params"),
+        ("request_id", "prompt", "params", "lora_request"),
     ),
     HookPoint("vllm.v1.engine.core_client:InprocClient", "decode", "the engine runs in this process"),
     HookPoint(f"{SCHEDULER}.schedule", "prefill", "what a forward pass computes for each request"),
@@ -45,6 +47,7 @@ HOOKS = (
         "forgets keys and values of the old weights, those of requests in flight too",
         ("reset_running_requests",),
     ),
+    HookPoint("vllm.v1.engine.llm_engine:LLMEngine.add_lora", "weight_sync", "loads an adapter", ("lora_request",)),
     HookPoint("vllm.v1.engine.llm_engine:LLMEngine.set_weight_version", "weight_sync", "what later tokens are tagged"),
     HookPoint("vllm.outputs:WeightVersionSpan", "tokens", "which version sampled which tokens"),
 )
@@ -57,11 +60,10 @@ class VllmEngine:
     """vLLM's engine, with a copy of the weights of its own."""
 
     name = "vllm"
-    publication_kind = "full"
 
     def __init__(self, settings: Settings, model: Any, longest_prompt: int, eos: int) -> None:
         """`model` gives the sizes of the cache; `longest_prompt` is in tokens, `eos` the end-of-sequence token's id."""
-        self._decoding, self._eos = settings.decoding, eos
+        self._decoding, self._eos, self.publication_kind = settings.decoding, eos, settings.publication
         longest = longest_prompt + settings.decoding.max_tokens
         self._llm = LLM(
             model=str(settings.bundle / "model"),
@@ -78,8 +80,10 @@ class VllmEngine:
             enforce_eager=True,
             enable_prefix_caching=True,
             async_scheduling=False,
+            **(lora_options(settings.lora) if settings.publication == "adapter" else {}),
         )
         self._engine = self._llm.llm_engine
+        self._adapters = Adapters(self._engine, settings.lora) if settings.publication == "adapter" else None
         core = self._engine.engine_core.engine_core
         self._watch = _Watch(core.scheduler)
         self._module = core.model_executor.driver_worker.worker.model_runner.model
@@ -127,7 +131,10 @@ class VllmEngine:
     def publish(self, weights: Iterable[tuple[str, Any]], version: int) -> int:
         """Copy the weights in. Raises SystemFailure where the cache of the old ones could not be dropped."""
         tensors = list(weights)
-        self._reload(tensors)
+        if self._adapters is not None:
+            self._adapters.load(tensors)
+        else:
+            self._reload(tensors)
         # Requests in flight, where there may be any, are put back and computed anew from their first token on.
         if self._llm.reset_prefix_cache(reset_running_requests=self._under_requests) is not True:
             raise SystemFailure("vLLM did not reset its prefix cache: it would answer from the old weights")
@@ -147,7 +154,8 @@ class VllmEngine:
         """Queue a request; returns the name that its output bears and the one that the scheduler uses."""
         self._asked += 1
         name = str(self._asked)
-        inner = self._engine.add_request(name, {"prompt_token_ids": list(prompt)}, sampling)
+        adapter = self._adapters.request if self._adapters is not None else None
+        inner = self._engine.add_request(name, {"prompt_token_ids": list(prompt)}, sampling, lora_request=adapter)
         self._watch.expect(inner, len(prompt))
         return name, inner
 

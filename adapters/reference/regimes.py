@@ -31,8 +31,13 @@ def refusal(settings: Settings) -> str | None:
         return "a colocated layout trains in one process; pools.trainer_ranks must be 1"
     if settings.publication == "adapter" and not settings.lora.rank:
         return "publication=adapter needs an adapter: lora.rank above 0"
-    if settings.publication == "adapter" and settings.engine != "transformers":
-        return "publication=adapter needs engine=transformers; vLLM is given adapters merged into the weights"
+    if settings.versions == "token" and settings.engine != "vllm":
+        return (
+            "versions=token needs engine=vllm: continuous batching keeps what requests in flight computed with the old "
+            "weights; versions=turn is what it can do"
+        )
+    if settings.versions == "token" and settings.publication == "adapter":
+        return "versions=token needs publication=full: vLLM ends a request with the adapter that it began with"
     return _truncated(settings) or _of_regime(settings)
 
 

@@ -11,12 +11,12 @@ import torch
 import xxhash
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from adapters.reference.batches import pack
 from adapters.reference.faults import Faults
 from adapters.reference.messages import Part, Place, Shipment, total_digest
 from adapters.reference.policy import policy_logits, sampled_logprobs
+from adapters.reference.ranks import shard_of, whole
 from adapters.reference.settings import Settings
 from adapters.reference.slots import Slots
 from adapters.reference.trainer import Trainer
@@ -90,15 +90,16 @@ class _Writer(InProcessSender):
     def _share(self) -> Iterator[tuple[Place, Tensor, int]]:
         """What this rank writes: where the tensor lies, the slice of it, and the slice's first byte in the tensor."""
         for place, (_, tensor) in zip(self._layout, self._weights(), strict=True):
-            if self._kind == "sharded" and isinstance(tensor, DTensor):
-                slice_, first = own_slice(tensor)
-                if slice_.numel():
-                    yield place, slice_, first
+            if self._kind == "sharded":
+                shard = shard_of(tensor)
+                if shard.local.numel() and (shard.local.shape != tensor.shape or self._rank == 0):
+                    row = tensor.numel() // tensor.shape[0] * tensor.element_size() if tensor.dim() else 0
+                    yield place, shard.local, shard.first * row
                 continue
             # Every rank takes part in the gathering of a whole tensor.
-            whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            gathered = whole(tensor)
             if self._rank == 0:
-                yield place, whole, 0
+                yield place, gathered, 0
 
 
 class MemorySender(_Writer):
@@ -118,15 +119,13 @@ class MemorySender(_Writer):
     def _write(self, number: int) -> list[Part]:
         self._slots.begin(number, self._rank)
         memory = self._slots.slot(number)
-        parts, half = [], len(self._layout) // 2
-        damage = False
-        for index, (place, tensor, first) in enumerate(self._share()):
-            if index == half:
-                damage = self._faults.at("publication.ship")
+        parts = []
+        for place, tensor, first in self._share():
             start, size = place.start + first, tensor.numel() * tensor.element_size()
-            digest = copy_bytes(tensor, memory[start : start + size])
-            parts.append(Part(place.name, start, size, digest, self._slots.path))
-        if damage:
+            parts.append(
+                Part(place.name, start, size, copy_bytes(tensor, memory[start : start + size]), self._slots.path)
+            )
+        if self._faults.at("publication.ship"):
             memory[parts[-1].start] ^= FLIPPED
         self._slots.finish(number, self._rank)
         return parts
@@ -168,19 +167,6 @@ def layout_of(weights: Iterable[tuple[str, Tensor]]) -> tuple[Place, ...]:
         places.append(Place(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), start, size))
         start += -(-size // ALIGNMENT) * ALIGNMENT
     return tuple(places)
-
-
-def own_slice(tensor: DTensor) -> tuple[Tensor, int]:
-    """This rank's rows of a tensor that is sharded over its first dimension (torch's `fully_shard`: as `torch.chunk`
-    cuts it), and the first one's byte in the whole. Raises SystemFailure where it is sharded in another way."""
-    local = tensor.to_local()
-    rows = -(-tensor.shape[0] // tensor.device_mesh.size())
-    first = min(tensor.device_mesh.get_local_rank() * rows, tensor.shape[0])
-    if [placement.dim for placement in tensor.placements if placement.is_shard()] != [0]:
-        raise SystemFailure(f"weights are sharded as {tensor.placements}; known is the first dimension alone")
-    if local.shape[0] != min(rows, tensor.shape[0] - first):
-        raise SystemFailure(f"this rank holds {local.shape[0]} of {tensor.shape[0]} rows, not those expected")
-    return local, first * (tensor.numel() // tensor.shape[0]) * tensor.element_size()
 
 
 def copy_bytes(tensor: Tensor, memory: memoryview) -> str:

@@ -16,7 +16,13 @@ from tests.adapters.reference import cells
         ({"staleness": {"cap": 0.0}}, {}, "colocated_sync", "capped"),
         ({"publication": "mail"}, {}, "disaggregated_sync", "publication"),
         ({"publication": "adapter"}, {}, "disaggregated_sync", "lora.rank"),
-        ({"publication": "adapter", "lora": {"rank": 4}, "engine": "vllm"}, {}, "disaggregated_sync", "engine"),
+        ({"versions": "token"}, {}, "disaggregated_async", "engine=vllm"),
+        (
+            {"versions": "token", "engine": "vllm", "publication": "adapter", "lora": {"rank": 4}},
+            {},
+            "disaggregated_async",
+            "publication=full",
+        ),
         ({"pools": {"trainer_ranks": 2}}, {}, "colocated_sync", "one process"),
         # A truncated distribution has no mass where the trainer's policy has some.
         ({"logprobs": "engine"}, {"top_p": 0.9}, "disaggregated_sync", "top_p"),
@@ -37,6 +43,8 @@ def test_what_does_not_go_together_is_refused_by_name(
 @pytest.mark.parametrize(
     ("options", "task", "layout"),
     [
+        ({"versions": "token", "engine": "vllm"}, {}, "disaggregated_async"),
+        ({"publication": "adapter", "lora": {"rank": 4}, "engine": "vllm"}, {}, "disaggregated_sync"),
         ({}, {"top_p": 0.9, "top_k": 5, "min_p": 0.1}, "colocated_sync"),
         ({"logprobs": "unified"}, {"temperature": 0.7}, "colocated_overlap"),
         ({"logprobs": "engine", "staleness": {"correction": "clip", "cap": float("inf")}}, {}, "disaggregated_async"),
