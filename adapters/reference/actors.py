@@ -75,8 +75,10 @@ class RolloutReplica(_Role):
         self._worker.warm_up(prompts[: self._settings.prompts_per_batch])
 
     def generate(self, request: Request) -> Answer:
-        """See `RolloutWorker.generate`."""
-        return self._worker.generate(request)
+        """See `RolloutWorker.generate`. Its spans are on disk before its rollouts leave: it may be killed after."""
+        answer = self._worker.generate(request)
+        self._probe.flush()
+        return answer
 
     def stage(self, shipment: Shipment) -> Receipt:
         """See `RolloutWorker.stage`."""

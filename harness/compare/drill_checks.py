@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from harness.compare.drill_evidence import Evidence, Result, batch_of, rows_of, some
+from harness.compare.drill_evidence import Evidence, Result, batch_of, rows_of, short, some
 from harness.measure.figures.recovery import state_of
 from harness.measure.figures.restart_change import METRICS, change_at
 from harness.measure.restarts import faults_of
@@ -57,8 +57,8 @@ def _not_cold(evidence: Evidence) -> tuple[Result, str]:
         return "does not apply", NOTHING_RESTORED if not evidence.resumes else "no optimizer state was kept"
     cold = [item for item in found if item["state"] != "restored" or item["saved"] != item["found"]]
     if cold:
-        return "broken", f"saved {cold[0]['saved'][:12]}, found {cold[0]['found'][:12]}: {cold[0]['evidence']}"
-    return "holds", f"digest {found[-1]['found'][:12]}, as saved"
+        return "broken", f"saved {short(cold[0]['saved'])}, found {short(cold[0]['found'])}: {cold[0]['evidence']}"
+    return "holds", f"digest {short(found[-1]['found'])}, as saved"
 
 
 def _version(evidence: Evidence) -> tuple[Result, str]:

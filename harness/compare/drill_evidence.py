@@ -115,3 +115,8 @@ def some(ids: Sequence[Any]) -> str:
 def batch_of(identity: str) -> int:
     """The number of the batch in the id of a group or sample, `<prompt>.b<batch>[.g<place>]`."""
     return int(identity.split(".b")[-1].split(".")[0])
+
+
+def short(digest: str) -> str:
+    """The first digits of a digest, without the name of its kind; a dash where there is none."""
+    return digest.rpartition(":")[2][:12] or "–"

@@ -136,6 +136,9 @@ class LedgerWriter:
             if refusals:
                 self._reject(batch, refusals)
                 raise BatchRefused(refusals, len(batch))
+            # A process that is killed now leaves no rollout whose generation it did not write down.
+            if "spans" in self._streams:
+                self._streams["spans"].flush()
             self._stream("rollouts").append(batch)
 
     def _reject(self, batch: pa.RecordBatch, refusals: Sequence[Refusal]) -> None:

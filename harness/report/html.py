@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.compare.drill_evidence import short
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, title_of
@@ -33,7 +34,7 @@ def render_html(model: ReportModel, figures: Path) -> str:
     )
     environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
     environment.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
-    environment.filters |= {"drill_title": title_of, "drill_ending": ending}
+    environment.filters |= {"drill_title": title_of, "drill_ending": ending, "short": short}
     template = environment.get_template("report.html.j2")
     return template.render(**_context(model, figures))
 

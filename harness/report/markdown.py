@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from harness.compare.drill_evidence import short
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, title_of
@@ -115,7 +116,7 @@ def _drills(model: ReportModel) -> list[str]:
 
 
 def _item(item: dict[str, Any]) -> list[str]:
-    digests = [code(item[key][:12]) if item[key] else fmt.NOTHING for key in ("saved", "found")]
+    digests = [code(short(item[key])) for key in ("saved", "found")]
     return [escape(fmt.words(item["item"])), escape(item["state"]), *digests, escape(item["evidence"])]
 
 
