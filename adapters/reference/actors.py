@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.reference.checkpoint import TrainerPart
 from adapters.reference.faults import Faults
+from adapters.reference.faulty_verifier import start_verifier
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
@@ -101,13 +102,15 @@ class VerifierActor(_Role):
     """A scorer with a verifier process of its own; see `scoring.LocalScorer`."""
 
     def __init__(self, cell: dict[str, Any], number: int, life: int) -> None:
+        self._number = number
         super().__init__(cell, process_of("verifier", number, life))
 
     def _build(self) -> None:
         from adapters.reference.scoring import LocalScorer
         from adapters.reference.tokens import load_decoder
 
-        verifier = self._stack.enter_context(Verifier.start(self._bundle, self._settings.verifier_timeout_s))
+        role = f"verifier-{self._number}"
+        verifier = self._stack.enter_context(start_verifier(self._settings, self._bundle, role))
         self._scorer = LocalScorer(verifier, load_decoder(self._bundle.model_dir), self._probe)
 
     def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
