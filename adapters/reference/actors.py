@@ -13,7 +13,7 @@ from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
 from harness.probe import Probe
 from harness.task.bundle import Bundle
-from harness.task.verifier import Verdict, Verifier
+from harness.task.verifier import Verdict
 
 if TYPE_CHECKING:
     from adapters.reference.ranks import RankGroup

@@ -19,6 +19,7 @@ from harness.task.worker_pipe import WorkerDied, WorkerPipe
 
 # Importing a scoring package on a busy machine takes many seconds; it happens once a start.
 START_SECONDS = 180.0
+WORKER = ("harness.task.verify_worker",)
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,20 @@ class Verdict:
 class Verifier:
     """Use `Verifier.start`; `score` may be called from any thread."""
 
-    def __init__(self, bundle: Bundle, timeout_s: float) -> None:
-        self._bundle, self._timeout_s = bundle, timeout_s
+    def __init__(self, bundle: Bundle, timeout_s: float, worker: tuple[str, ...] = WORKER) -> None:
+        self._bundle, self._timeout_s, self._worker = bundle, timeout_s, worker
         self._lock = threading.Lock()
         self._pipe = self._spawn()
 
     @classmethod
-    def start(cls, bundle: Bundle, timeout_s: float) -> "Verifier":
-        """A running verifier whose canary was checked from the calling thread; `timeout_s` is for one completion.
+    def start(cls, bundle: Bundle, timeout_s: float, worker: tuple[str, ...] = WORKER) -> "Verifier":
+        """A running verifier whose canary was checked from the calling thread; `timeout_s` is for one completion,
+        `worker` the module of its process and what that is told beside the bundle and the limit.
 
         Raises SystemFailure naming the canary that failed or the version that differs from the bundle's, and
         PrerequisiteError where the scoring package is not installed in this environment.
         """
-        return cls(bundle, timeout_s)
+        return cls(bundle, timeout_s, worker)
 
     @property
     def version(self) -> str:
@@ -97,7 +99,8 @@ class Verifier:
         return None
 
     def _spawn(self) -> WorkerPipe:
-        pipe = WorkerPipe("harness.task.verify_worker", [str(self._bundle.path), str(self._timeout_s)])
+        module, *told = self._worker
+        pipe = WorkerPipe(module, [str(self._bundle.path), str(self._timeout_s), *told])
         try:
             self._greet(pipe)
             self._check_canary(pipe)

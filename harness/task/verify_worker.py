@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from harness.errors import RlaxesError
@@ -19,8 +20,8 @@ from harness.task.orphan import exit_with_parent
 from harness.task.problem import Problem, Scorer
 
 
-def main(bundle_path: str, seconds: float) -> None:
-    """Answer requests until standard input ends."""
+def main(bundle_path: str, seconds: float, around: Callable[[Scorer], Scorer] = lambda scorer: scorer) -> None:
+    """Answer requests until standard input ends; `around` puts something about the scoring rule, for drills."""
     exit_with_parent()
     # What a scoring rule prints must not mix with the answers: it goes to standard error from here on.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -28,7 +29,7 @@ def main(bundle_path: str, seconds: float) -> None:
     try:
         bundle = Bundle.load(bundle_path)
         kind, settings = kind_of(bundle.task["name"]), bundle.task["problems"]
-        version, scorer = kind.version(settings), kind.scorer(settings)
+        version, scorer = kind.version(settings), around(kind.scorer(settings))
     except RlaxesError as error:
         _send(answers, {"refused": [type(error).__name__, str(error)]})
         return
