@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import engine, ledger_write, observer, report_scale
+from benchmarks import asynchrony, checkpoint_cost, engine, ledger_write, observer, report_scale
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "ledger": ledger_write.main,
     "report": report_scale.main,
     "observer": observer.main,
     "engine": engine.main,
+    "checkpoint": checkpoint_cost.main,
+    "asynchrony": asynchrony.main,
 }
 
 

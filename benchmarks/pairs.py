@@ -3,8 +3,10 @@
 import json
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -18,8 +20,9 @@ def choice(label: str, words: Sequence[str]) -> Choice:
     return Choice(label, compose_choices(words)[0].config)
 
 
-def ratios(first: Choice, second: Choice) -> list[float]:
-    """Training seconds of `first` over those of `second`, a ratio a pair, in a run folder that is thrown away.
+@contextmanager
+def ran(first: Choice, second: Choice) -> Iterator[Path]:
+    """The run folder of the two, run in turn; thrown away at the end.
 
     Raises:
         SystemFailure: a cell did not end well, so there is nothing to compare.
@@ -27,14 +30,29 @@ def ratios(first: Choice, second: Choice) -> list[float]:
     with tempfile.TemporaryDirectory() as output:
         for side in (first, second):
             side.config["output"] = output
-        run = run_session([first, second], Console(stderr=True))
-        cells = json.loads((Path(run) / "manifest.json").read_text(encoding="utf-8"))["cells"]
-    failed = [cell for cell in cells if cell["status"] != "ok"]
-    if failed:
-        raise SystemFailure(f"{failed[0]['cell_id']}: {failed[0]['reason']}")
+        run = Path(run_session([first, second], Console(stderr=True)))
+        if failed := [cell for cell in _cells(run) if cell["status"] != "ok"]:
+            raise SystemFailure(f"{failed[0]['cell_id']}: {failed[0]['reason']}")
+        yield run
+
+
+def ratios(first: Choice, second: Choice) -> list[float]:
+    """Training seconds of `first` over those of `second`, a ratio a pair. Raises SystemFailure as `ran` does."""
+    with ran(first, second) as run:
+        return ratios_of(run, first, second)
+
+
+def ratios_of(run: Path, first: Choice, second: Choice) -> list[float]:
+    """See `ratios`, of a run that is there."""
+    cells = _cells(run)
     seconds = {(cell["adapter"], cell["repeat"]): cell["result"]["train_seconds"] for cell in cells}
     repeats = sorted({cell["repeat"] for cell in cells})
     return [seconds[first.adapter, repeat] / seconds[second.adapter, repeat] for repeat in repeats]
+
+
+def _cells(run: Path) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["cells"]
+    return cells
 
 
 def show(name: str, values: Sequence[float], wanted: str) -> None:
