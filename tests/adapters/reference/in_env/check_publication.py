@@ -11,6 +11,7 @@ import pytest
 from adapters.reference import engine_transformers
 from adapters.reference.messages import Answer, Shipment
 from adapters.reference.publisher import TOLERANCE
+from adapters.reference.settings import Lora
 from adapters.reference.weights import FileSender, MemorySender
 from harness.errors import SystemFailure
 from tests.adapters.reference.in_env import laws, tiny
@@ -35,6 +36,17 @@ def test_every_replica_serves_what_the_trainer_holds(tmp_path: Path, sender: typ
                 laws.check_log_probs(answer, PROMPTS, made.module, 1.0)
             made.train()
     assert [row["bytes"] for row in made.probe.rows] == [4 * sum(p.numel() for p in made.module.parameters())] * 4
+
+
+def test_an_adapter_is_all_that_is_sent(tmp_path: Path) -> None:
+    settings = replace(tiny.SETTINGS, publication="adapter", lora=Lora(4, 8.0))
+    with stand(tmp_path, 2, settings) as made:
+        for number in range(3):
+            assert made.publisher.publish().ok
+            check_serves(made, made.module, number, number)
+            made.train()
+        sent = 4 * sum(tensor.numel() for _, tensor in made.trainer.adapter_weights())
+    assert {(row["kind"], row["bytes"]) for row in made.probe.rows} == {("adapter", sent)}
 
 
 def check_serves(made: Stand, module: Any, policy_version: int, number: int) -> None:

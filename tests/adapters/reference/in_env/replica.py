@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from adapters.reference.engine import Engine
 from adapters.reference.engine_transformers import TransformersEngine
 from adapters.reference.faults import Faults
+from adapters.reference.lora import add_lora
 from adapters.reference.messages import Answer, Receipt, Request, Shipment
 from adapters.reference.publisher import Publisher
 from adapters.reference.rollout import RolloutWorker
@@ -78,7 +81,11 @@ class Stand:
 
     def train(self, by: float = 0.1) -> None:
         """A training step's worth of change."""
-        tiny.perturb(self.module, seed=self.trainer.version + 1, by=by)
+        generator = torch.Generator().manual_seed(self.trainer.version + 1)
+        with torch.no_grad():
+            for parameter in (one for one in self.module.parameters() if one.requires_grad):
+                size = parameter.abs().mean() or 1.0
+                parameter += by * size * torch.randn(parameter.shape, generator=generator)
         self.trainer.version += 1
 
     def ask(self, worker: int = 0, prompts: Sequence[list[int]] = tuple(PROMPTS), n: int = 2) -> Answer:
@@ -107,12 +114,15 @@ def stand(
     settings = replace(settings, directory=folder)
     module = module or tiny.model()
     probe = Listening(settings)
-    trainer = Trainer(module, settings, pad=0, probe=probe)
     made = isinstance(engines, int)
     if isinstance(engines, int):
         tied = module.config.tie_word_embeddings
         copies = [tiny.model(module.config.vocab_size, seed=50 + number, tied=tied) for number in range(engines)]
+        for copy in copies if settings.publication == "adapter" else ():
+            copy.load_state_dict(module.state_dict())
+            add_lora(copy, settings.lora, seed=99)
         engines = [TransformersEngine(settings, copy, 80, tiny.EOS, shared=False) for copy in copies]
+    trainer = Trainer(module, settings, pad=0, probe=probe)
     workers = [
         RolloutWorker(engine, settings, probe, Faults(settings, f"rollout-{number}"), number)
         for number, engine in enumerate(engines)
