@@ -31,6 +31,11 @@ class Packed:
         """N, the policy tokens."""
         return len(self.targets)
 
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of prompts and observations."""
+        return self.ids.numel() - self.padded_tokens - self.policy_tokens
+
 
 def pack(
     sequences: Sequence[tuple[list[int], list[int]]],

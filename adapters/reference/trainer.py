@@ -121,7 +121,7 @@ class Trainer:
                 losses.append(loss)
                 if micro.counted:
                     rows |= zip((sample.sample_id for sample in micro.samples), found, strict=True)
-                    span.input_tokens += sum(len(sample.prompt.token_ids) for sample in micro.samples)
+                    span.input_tokens += micro.packed.context_tokens
         norm, applied = None, False
         rate = self._settings.optimizer.learning_rate * lr_scale
         with self._span("optimizer_step", trace_id, step):
