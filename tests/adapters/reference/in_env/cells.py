@@ -65,10 +65,11 @@ def cell(
     return small_cell(folder, bundle, layout=named, adapter_options=asked, task=task, **common)
 
 
-def run(content: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The result and, where it was observed, the ledger, which the calling test holds to the laws of `rlaxes check`."""
+def run(content: dict[str, Any], breaks: str | None = None) -> tuple[dict[str, Any], Any]:
+    """The result and, where it was observed, the ledger, which the calling test holds to the laws of `rlaxes check`:
+    to all of them, or to break the one that `breaks` names."""
     result = attempt(content)
-    return result, sealed(content) if content["observer"] else None
+    return result, sealed(content, breaks) if content["observer"] else None
 
 
 def attempt(content: dict[str, Any]) -> dict[str, Any]:
@@ -84,14 +85,15 @@ def attempt(content: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def sealed(content: dict[str, Any]) -> Any:
-    """The ledger of all attempts, which the calling test holds to the laws of `rlaxes check`."""
+def sealed(content: dict[str, Any], breaks: str | None = None) -> Any:
+    """The ledger of all attempts; see `run`."""
     folder = Path(content["directory"])
     compact(folder / "streams", folder / "ledger", content["cell_id"])
     if kept := os.environ.get("RLAXES_KEPT_LEDGERS"):
         target = Path(kept) / f"{folder.parent.name}-{folder.name}"
         shutil.copytree(folder / "ledger", target)
-        (target / "task.json").write_text(json.dumps(content["task"]), encoding="utf-8")
+        asked = {"task": content["task"], "breaks": breaks}
+        (target / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
     return read_cell(folder / "ledger", content["cell_id"])
 
 
