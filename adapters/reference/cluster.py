@@ -92,8 +92,17 @@ class Cluster:
             raise SystemFailure(f"{call.actor.name}: {type(cause).__name__}: {cause}") from error
 
     def results(self, calls: Sequence[Call]) -> list[Any]:
-        """The answers to calls, in order; see `result`."""
-        return [self.result(call) for call in calls]
+        """The answers to calls, in order; see `result`. Waits for all of them; of several failures it raises that of an
+        actor that died, since others fail because of it."""
+        answers, failures = [], []
+        for call in calls:
+            try:
+                answers.append(self.result(call))
+            except SystemFailure as failure:
+                failures.append(failure)
+        if failures:
+            raise min(failures, key=lambda failure: not isinstance(failure, ActorLost))
+        return answers
 
     def end(self, actor: Actor) -> None:
         """End an actor's process at once."""

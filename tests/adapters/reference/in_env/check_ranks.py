@@ -1,7 +1,9 @@
 """Two trainer ranks in two real processes against one: loss, gradient norm, log-probs, weights and state."""
 
 import json
+import os
 import random
+import signal
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,29 @@ def rank_main(rank: int, folder: Path) -> None:
             save_file(weights, folder / f"weights-{number}.safetensors")
         (folder / f"facts-{number}-{rank}.json").write_text(json.dumps(facts), encoding="utf-8")
     group.close()
+
+
+def dying_main(rank: int, folder: Path) -> None:
+    """The second rank dies between two updates; the first says what became of its own."""
+    torch.set_num_threads(1)
+    group = RankGroup(rank, RANKS, folder / "meeting", "cpu")
+    trainer = trainer_of(PLAIN, group)
+    train(trainer, range(1))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        train(trainer, range(1, 2))
+    except RuntimeError:
+        (folder / "raised").touch()
+    group.close()
+
+
+def test_a_rank_whose_peer_died_raises(tmp_path: Path) -> None:
+    started = multiprocessing.spawn(dying_main, (tmp_path,), nprocs=RANKS, join=False)
+    for process in started.processes:
+        process.join()
+    assert [process.exitcode for process in started.processes] == [0, -signal.SIGKILL]
+    assert (tmp_path / "raised").exists()
 
 
 @pytest.fixture(scope="module")
