@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from harness.audit import check_run
 from harness.execute.adapter import find_adapter
 from harness.execute.doctor import diagnose
@@ -62,8 +60,33 @@ def test_a_crash_is_a_row_and_what_was_flushed_is_readable(adapter: str, tmp_pat
     assert run.ledger.table("manifest").num_rows >= 1
 
 
-@pytest.mark.parametrize("words", [["track=fixed_length"], ["task.minibatches=2", "task.inner_epochs=2"]])
-def test_every_track_and_real_lag(adapter: str, tmp_path: Path, words: list[str]) -> None:
-    run = run_small(adapter, tmp_path, *words)
+def lags(run: SmallRun) -> set[int]:
+    """Policy lag of every consumed record, in updates."""
+    version = {row["sample_id"]: row["policy_version"] for row in run.ledger.table("rollouts").to_pylist()}
+    return {row["policy_version"] - version[row["sample_id"]] for row in run.ledger.table("trained").to_pylist()}
+
+
+def test_every_track(adapter: str, tmp_path: Path) -> None:
+    run = run_small(adapter, tmp_path, "track=fixed_length")
     assert run.row["status"] in {"ok", "not_run"}, run.row["reason"]
     assert check_run(run.folder) == []
+
+
+def test_several_updates_over_a_batch_are_real_lag(adapter: str, tmp_path: Path) -> None:
+    run = run_small(adapter, tmp_path, "task.minibatches=2", "task.inner_epochs=2")
+    assert run.row["status"] in {"ok", "not_run"}, run.row["reason"]
+    assert check_run(run.folder) == []
+    if run.row["status"] == "ok":
+        assert lags(run) == {0, 1, 2, 3}
+
+
+def test_every_other_layout_keeps_its_word(adapter: str, tmp_path: Path) -> None:
+    for layout in find_adapter(adapter).spec["layouts"]:
+        if layout == "colocated_sync":
+            continue
+        run = run_small(adapter, tmp_path / layout, f"layout={layout}")
+        assert run.row["status"] in {"ok", "not_run"}, run.row["reason"]
+        assert check_run(run.folder) == []
+        if run.row["status"] == "ok":
+            config = next(iter(run.manifest["configs"].values()))["resolved"]
+            assert max(lags(run)) <= config["layout"]["lag_bound"]
