@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.audit import check_run
 from harness.audit.violation import Violation
 from harness.compare.drill import DrillVerdict, judge_drill, unjudged
 from harness.compare.drill_evidence import Evidence
@@ -89,6 +90,12 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
 def disturbed(cell: Cell) -> bool:
     """Whether a drill did something to a cell."""
     return bool(cell["fault"] != "none")
+
+
+def measure_verdicts(run: Path, manifest: Mapping[str, Any]) -> list[DrillVerdict]:
+    """The verdicts of a run's drilled cells alone, in the order in which they ran."""
+    violations = check_run(run)
+    return [_judge(run, manifest, cell, violations) for cell in manifest["cells"] if disturbed(cell)]
 
 
 def _judge(run: Path, manifest: Mapping[str, Any], cell: Cell, violations: Sequence[Violation]) -> DrillVerdict:
