@@ -179,6 +179,40 @@ def test_a_step_is_adamw_after_clipping() -> None:
         assert torch.allclose(after[name].double()[sure], expected[sure], atol=2e-5), name
 
 
+def test_a_smaller_rate_is_for_one_step_only() -> None:
+    steps = []
+    for scale in (1.0, 0.25):
+        module = tiny.model(VOCAB)
+        trainer, before = tiny.trainer(module), copy.deepcopy(module.state_dict())
+        update = trainer.update([tiny.sample(0, VOCAB, random.Random(3))], "gen-0", 0, lr_scale=scale)
+        assert update.learning_rate == pytest.approx(scale * tiny.OPTIMIZER.learning_rate)
+        assert trainer.optimizer.param_groups[0]["lr"] == tiny.OPTIMIZER.learning_rate
+        steps.append(torch.cat([(module.state_dict()[name] - value).flatten() for name, value in before.items()]))
+    assert torch.allclose(steps[0] * 0.25, steps[1], atol=1e-7)
+
+
+def test_an_observation_is_read_and_never_trained_on() -> None:
+    """A token that the policy did not sample: what follows depends on it, and it has no log-prob, weight or target."""
+    draw = random.Random(4)
+    made = tiny.sample(0, VOCAB, draw)
+    made.prompt.token_ids[:] = [3, 4]
+    completion = replace(made.completion, tokens=[5, 6, 7, 8], mask=[1, 0, 0, 1], logprobs=[-1.0, None, None, -1.0])
+    made.completion = completion
+    module = tiny.model(VOCAB)
+    trainer = tiny.trainer(module, replace(tiny.SETTINGS, minibatches=2))
+    (old,) = trainer.score([made], "gen-0", 0).old or [[]]
+    (micro,) = trainer.assemble([made])
+    assert micro.packed.policy_tokens == 2
+    assert micro.packed.targets.tolist() == [5, 8]
+    assert micro.weights.tolist() == [0.5, 0.5]
+    update = trainer.update([made], "gen-0", 0)
+    expected = tiny.full_forward(tiny.model(VOCAB), [3, 4], [5, 6, 7, 8])
+    for row in (old, update.logprobs[0]):
+        assert [value is None for value in row] == [False, True, True, False]
+        assert row[0] == pytest.approx(expected[0].item(), abs=1e-5)
+        assert row[3] == pytest.approx(expected[3].item(), abs=1e-5)
+
+
 def test_a_gradient_that_is_not_finite_is_not_applied() -> None:
     module = tiny.model(VOCAB)
     trainer = tiny.trainer(module, tiny.SETTINGS)
