@@ -213,6 +213,27 @@ def test_a_version_of_one_token_that_was_no_longer_served_is_named(tmp_path: Pat
     assert {"version_served", "version_of_span", "lag_bound"} <= _rules(two_attempts(tmp_path, change))
 
 
+@pytest.mark.parametrize(("refused", "broken"), [(True, set()), (False, {"lag_bound"})])
+def test_a_refused_publication_makes_older_weights_lawful_and_nothing_else_does(
+    tmp_path: Path, refused: bool, broken: set[str]
+) -> None:
+    script = Script(tmp_path)
+    probe = script.open(0)
+    script.publish(probe, 0, 0)
+    script.generate(probe, 0, 0, "gen-0")
+    script.train(probe, 0, 0)
+    if refused:
+        script.publish(probe, 1, 1, ok=False)
+        script.write(probe, "faults", {"kind": "publication_refused", "cause": "system", "where": "p", "detail": "cut"})
+    script.generate(probe, 1, 0, "gen-1")
+    script.train(probe, 1, 1)
+    probe.note("settings", {"minibatches": 1, "inner_epochs": 1, "lag_bound": 0})
+    probe.close()
+    compact(tmp_path / "streams", tmp_path / "ledger", CELL_ID)
+    found = _rules(read_cell(tmp_path / "ledger", CELL_ID)) - {"controls_of_publication"}
+    assert found == broken
+
+
 def test_a_refused_batch_stays_counted(tmp_path: Path) -> None:
     script = Script(tmp_path)
     probe = script.open(0)

@@ -76,15 +76,21 @@ LAWS: tuple[Law, ...] = (
     Law(
         "lag_bound",
         "trained",
-        """with taken as (select t.*, min(t.policy_version) over (partition by batch_of(t.batch_id)) as first_version,
-                                oldest_version(r.policy_version, r.token_policy_versions) as sampled
-                         from trained t join rollouts r using (sample_id))
+        """with sampled as (select sample_id, t_generate_start as t,
+                                  oldest_version(policy_version, token_policy_versions) as version from rollouts),
+                later as (select s.sample_id, max(p.policy_version) as version, bool_or(p.ok) as served
+                          from sampled s join publications p
+                            on p.policy_version > s.version and p.t_end <= s.t group by s.sample_id),
+                taken as (select t.*, min(t.policy_version) over (partition by batch_of(t.batch_id)) as first_version,
+                                 s.version as sampled, case when l.served then s.version
+                                                            else coalesce(l.version, s.version) end as due
+                          from trained t join sampled s using (sample_id) left join later l using (sample_id))
            select 'sample ' || sample_id || ', step ' || step as place,
                   'sampled by version ' || sampled || ', trained at ' || policy_version || ' in a batch begun at '
                   || first_version || ', where the bound is ' || s.lag_bound as detail
            from taken, settings s
-           where first_version - sampled > s.lag_bound
-              or policy_version - sampled > s.lag_bound + s.updates_per_batch - 1""",
+           where first_version - due > s.lag_bound
+              or policy_version - due > s.lag_bound + s.updates_per_batch - 1""",
     ),
     Law(
         "update_counts",
