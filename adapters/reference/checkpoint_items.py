@@ -24,13 +24,13 @@ class Place:
         trained: batches trained on.
         next_batch: the first one that was never asked for.
         pending: batches that were asked for and have not arrived whole: a restart asks for them again.
-        waiting: samples that arrived and wait for training, in their order.
+        waiting: groups that arrived and wait for training, in their order.
     """
 
     trained: int
     next_batch: int
     pending: Sequence[int] = ()
-    waiting: Sequence[Sample] = field(default=(), repr=False)
+    waiting: Sequence[Sequence[Sample]] = field(default=(), repr=False)
 
 
 def given_items(settings: Settings, bundle: Bundle) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class Keeper:
         start, learner = time.perf_counter(), self._kept.learner
         where: dict[str, Any] = {"policy_version": learner.version, "step": learner.step}
         with timeline.span("checkpoint", trace_id=f"checkpoint-{learner.step}", device="cpu", **where) as span:
-            span.records = len(place.waiting)
+            span.records = sum(map(len, place.waiting))
             self._writer.write(self._draft(place))
         self._last = time.perf_counter()
         self._batches, self._cost_s = 0, self._last - start
@@ -148,8 +148,8 @@ class Keeper:
         if other := [name for name in must if held[name] != saved[name] and name not in dropped]:
             raise SystemFailure(f"what was restored is not what was saved: {', '.join(other)}")
 
-    def _discard(self, waiting: Sequence[Sample]) -> None:
-        self._probe.fates([fate_row(sample, "dropped", DISCARDED) for sample in waiting])
+    def _discard(self, waiting: Sequence[Sequence[Sample]]) -> None:
+        self._probe.fates([fate_row(sample, "dropped", DISCARDED) for group in waiting for sample in group])
 
 
 def _states(saved: Mapping[str, str], held: Mapping[str, str], path: str) -> dict[str, dict[str, str]]:

@@ -252,7 +252,7 @@ class Pump:
         """Save, if it is time, with the collecting side held: what waits, and what was asked for and has not come."""
         with self._changed:
             pending = [ticket.batch for ticket in self._collector.tickets]
-            place = Place(taken, self._collector.next_batch, pending, self._queue.samples)
+            place = Place(taken, self._collector.next_batch, pending, self._queue.groups)
             self._parts.keeper.after(place, self._learner_probe)
 
     def _take(self) -> list[Sample] | None:

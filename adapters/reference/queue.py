@@ -4,7 +4,6 @@ work [12.3.4]. Standard library only."""
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
@@ -53,8 +52,14 @@ class RolloutQueue:
 
     @property
     def samples(self) -> list[Sample]:
-        """All that waits, in its order, with its behaviour versions: what a checkpoint keeps."""
+        """All that waits, in its order."""
         return [sample for group in self._groups for sample in group.samples]
+
+    @property
+    def groups(self) -> list[list[Sample]]:
+        """The groups that wait, in their order, with their behaviour versions, and those that lost all their samples:
+        what a checkpoint keeps."""
+        return [group.samples for group in self._groups]
 
     def admits(self, now: int, policy_version: int, in_flight: int, served: int) -> str | None:
         """None where a new group may be asked for, else the limit that forbids it; a change is written.
@@ -115,11 +120,11 @@ class RolloutQueue:
             self._write(now, "drop", len(lost.samples), lost.tokens, reason)
         return dropped
 
-    def restore(self, samples: Sequence[Sample], now: int) -> None:
-        """Put back what a checkpoint kept, group by group. The seconds of their age begin again: the clock of the run
+    def restore(self, groups: Sequence[Sequence[Sample]], now: int) -> None:
+        """Put back what a checkpoint kept. The seconds of their age begin again: the clock of the run
         that died is not this one's."""
-        for _, group in groupby(samples, key=lambda sample: sample.group_id):
-            self.put(list(group), now, RESTORED)
+        for group in groups:
+            self.put(group, now, RESTORED)
 
     def _forbids(self, now: int, policy_version: int, in_flight: int, served: int) -> str | None:
         ahead = len(self._groups) + in_flight

@@ -1,5 +1,5 @@
-"""Samples as lines of JSON, with all that they carry: what waits in a queue while a checkpoint is written, and comes
-back with the versions that sampled it. Standard library only."""
+"""Groups of samples as lines of JSON, with all that they carry: what waits in a queue while a checkpoint is written,
+and comes back with the versions that sampled it. Standard library only."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,15 +11,15 @@ from harness.task.bundle import Prompt
 from harness.task.verifier import Verdict
 
 
-def to_lines(samples: Sequence[Sample]) -> str:
-    """One line a sample, in order; of its prompt the id alone."""
-    return "".join(json.dumps(_record(sample)) + "\n" for sample in samples)
+def to_lines(groups: Sequence[Sequence[Sample]]) -> str:
+    """One line a group, in order, an empty one too; of each prompt the id alone."""
+    return "".join(json.dumps([_record(sample) for sample in group]) + "\n" for group in groups)
 
 
-def from_lines(lines: str, prompts: Iterable[Prompt]) -> list[Sample]:
-    """The samples that `to_lines` wrote. Raises KeyError where a prompt is none of `prompts`."""
+def from_lines(lines: str, prompts: Iterable[Prompt]) -> list[list[Sample]]:
+    """The groups that `to_lines` wrote. Raises KeyError where a prompt is none of `prompts`."""
     known = {prompt.prompt_id: prompt for prompt in prompts}
-    return [_sample(json.loads(line), known) for line in lines.splitlines()]
+    return [[_sample(record, known) for record in json.loads(line)] for line in lines.splitlines()]
 
 
 def _record(sample: Sample) -> dict[str, Any]:

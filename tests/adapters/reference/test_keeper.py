@@ -141,11 +141,12 @@ def test_samples_survive_being_written_down(drawn: list[tuple[int, list[float | 
         made.text, made.old = text, logprobs
         made.verdict = made.verdict if judged else None
         samples.append(made)
-    assert from_lines(to_lines(samples), PROMPTS) == samples
+    groups = [samples[:2], [], samples[2:]]
+    assert from_lines(to_lines(groups), PROMPTS) == groups
 
 
 def test_a_queue_is_kept_with_its_behaviour_versions(tmp_path: Path) -> None:
-    waiting = [sample(number) for number in range(3)]
+    waiting = [[sample(0), sample(1)], [], [sample(2)]]
     Run(tmp_path).step(Place(1, 4, [2, 3], waiting))
     again = Run(tmp_path, attempt=1)
     assert again.keeper.restore() == Place(1, 4, [2, 3], waiting)
@@ -154,7 +155,7 @@ def test_a_queue_is_kept_with_its_behaviour_versions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [{"queue": "discard"}, {"restore": "weights"}])
 def test_a_queue_that_is_not_kept_is_counted(tmp_path: Path, how: dict[str, str]) -> None:
-    waiting = [sample(number) for number in range(3)]
+    waiting = [[sample(number)] for number in range(3)]
     Run(tmp_path, **how).step(Place(1, 4, [2, 3], waiting))
     again = Run(tmp_path, attempt=1, **how)
     place = again.keeper.restore()
@@ -163,7 +164,7 @@ def test_a_queue_that_is_not_kept_is_counted(tmp_path: Path, how: dict[str, str]
     found = again.sealed()
     fates = found.table("fates").to_pylist()
     assert [(row["sample_id"], row["fate"], row["reason"], row["policy_tokens"]) for row in fates] == [
-        (one.sample_id, "dropped", "queue_discarded", 2) for one in waiting
+        (one.sample_id, "dropped", "queue_discarded", 2) for (one,) in waiting
     ]
     notes = {row["key"]: row["value"] for row in found.table("manifest").to_pylist()}
     items = json.loads(notes["resumed:1"])["restored"]

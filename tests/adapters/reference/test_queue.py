@@ -117,8 +117,8 @@ def test_a_restored_queue_holds_what_the_checkpoint_kept(lengths: list[list[int]
     for number, group_lengths in enumerate(lengths):
         first.put(group(f"p{number}", group_lengths, version=number), now=number)
     second, rows = queue_of({})
-    second.restore(first.samples, now=77)
-    assert second.samples == first.samples
+    second.restore(first.groups, now=77)
+    assert second.groups == first.groups
     assert (second.records, second.tokens, second.bytes) == (first.records, first.tokens, first.bytes)
     assert {row["reason"] for row in rows} <= {"restored"}
 
