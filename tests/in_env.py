@@ -38,7 +38,8 @@ def interpreter(adapter: str, profile: str) -> Path:
 
 def run_checks(python: Path, file: Path, folder: Path) -> None:
     """Run one file of checks with `python`; fails with their output, and on a ledger that they left in the folder that
-    `RLAXES_KEPT_LEDGERS` names and on which `rlaxes check` does not say what it was to say. `folder` is an empty one to work in."""
+    `RLAXES_KEPT_LEDGERS` names and on which `rlaxes check` does not say what it was to say. `folder` is an empty one to
+    work in."""
     links, kept = folder / "links", folder / "kept"
     links.mkdir()
     for name in PURE_PYTHON:
