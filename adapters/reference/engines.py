@@ -1,9 +1,11 @@
 """Picks the engine that a cell asks for; each engine's library is imported only where it is wanted."""
 
 import importlib.util
+from functools import partial
 from typing import Any
 
 from adapters.reference.engine import Engine
+from adapters.reference.engine_thread import EngineThread
 from adapters.reference.settings import Settings
 from harness.errors import SystemFailure
 from harness.probe.hooks import verify_hooks
@@ -11,7 +13,7 @@ from harness.probe.hooks import verify_hooks
 
 def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int, *, shared: bool) -> Engine:
     """The engine, warm: its first requests have been answered, so that the window sees none of its compiling.
-    `shared` says that `model` is the trained module itself.
+    `shared` says that `model` is the trained module itself; elsewhere calls may come from any thread.
 
     Raises:
         SystemFailure: the installed library is not what the engine relies on.
@@ -20,7 +22,8 @@ def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int, *
         from adapters.reference import engine_vllm
 
         _check(engine_vllm.HOOKS)
-        return engine_vllm.VllmEngine(settings, model, longest_prompt, eos)
+        make = partial(engine_vllm.VllmEngine, settings, model, longest_prompt, eos)
+        return make() if shared else EngineThread(make)
     from adapters.reference import engine_transformers
 
     _check(engine_transformers.HOOKS)
