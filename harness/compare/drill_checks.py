@@ -34,7 +34,7 @@ def _came_back(evidence: Evidence) -> tuple[Result, str]:
 
 def _lawful(evidence: Evidence) -> tuple[Result, str]:
     if evidence.violations:
-        return "broken", f"{len(evidence.violations)} violations: {some(evidence.violations)}"
+        return "broken", f"violations: {len(evidence.violations)}: {some(evidence.violations)}"
     return "holds", "rlaxes check finds nothing"
 
 

@@ -8,7 +8,7 @@ from harness.report import format as fmt
 from harness.report.model import ReportModel
 from harness.report.views import visible
 
-MARKS = {True: "continues", False: "does not continue", None: "cannot be told"}
+MARKS = {True: "continued", False: "did not continue", None: "could not be told"}
 
 STYLES = {True: "bold", False: "bold red", None: "bold yellow"}
 
@@ -21,7 +21,7 @@ def title_of(verdict: dict[str, Any]) -> str:
 
 
 def counts_of(model: ReportModel) -> str:
-    """How the drills went, e.g. `2 drills: 1 continues, 1 does not continue`; empty where there are none."""
+    """How the drills went, e.g. `2 drills: 1 continued, 1 did not continue`; empty where there are none."""
     found = [MARKS[verdict["continues"]] for verdict in model.verdicts]
     if not found:
         return ""

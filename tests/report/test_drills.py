@@ -65,7 +65,7 @@ def test_it_is_told_in_every_form(tmp_path: Path) -> None:
     for text in (render_html(model, tmp_path), render_markdown(model)):
         assert "<script" not in text
         assert "0123456789ab" in text
-        assert "2 drills: 1 continues, 1 does not continue" in text
+        assert "2 drills: 1 continued, 1 did not continue" in text
 
 
 def test_the_page_is_read_back_with_its_verdicts() -> None:

@@ -269,7 +269,8 @@ class RolloutsLost(LostRows):
 
 @figure
 class UpdatesLost(LostRows):
-    """Optimizer steps that restarts took back: they came after the checkpoint and had to be made again."""
+    """Optimizer steps that were in the ledger and that restarts took back: they came after the checkpoint and had to be
+    made again. One that the process had not written down yet when it died is not counted."""
 
     tag, title, unit, table = "updates_lost", "Optimizer steps taken back", "steps", "lost_updates"
     needs = ("lost_updates.step",)
