@@ -15,14 +15,6 @@ TEMPORARY_PREFIX = "rlx-"
 OBJECT_STORE_BYTES = 128 << 20
 
 
-class ActorLost(SystemFailure):
-    """An actor's process died. `name` says whose."""
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} died: {why}")
-        self.name = name
-
-
 class Actor:
     """A handle to one actor; its calls return at once."""
 
@@ -32,6 +24,14 @@ class Actor:
     def call(self, method: str, *arguments: Any) -> "Call":
         """Start a call."""
         return Call(self, getattr(self.handle, method).remote(*arguments))
+
+
+class ActorLost(SystemFailure):
+    """The process of `actor` died."""
+
+    def __init__(self, actor: Actor, why: str) -> None:
+        super().__init__(f"{actor.name} died: {why}")
+        self.actor = actor
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Cluster:
         try:
             return self._ray.get(call.future)
         except self._ray.exceptions.RayActorError as error:
-            raise ActorLost(call.actor.name, str(error).strip().splitlines()[0]) from error
+            raise ActorLost(call.actor, str(error).strip().splitlines()[0]) from error
         except self._ray.exceptions.RayTaskError as error:
             cause = error.cause
             raise SystemFailure(f"{call.actor.name}: {type(cause).__name__}: {cause}") from error

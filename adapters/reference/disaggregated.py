@@ -30,9 +30,9 @@ def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> B
     stack.callback(cluster.close)
     asked = settings.pools
     pools = [
-        ActorPool(cluster, _starter(cluster, RolloutReplica, "rollout", probe, REPLICA_CALLS), asked.replicas),
-        ActorPool(cluster, _starter(cluster, VerifierActor, "verifier", probe, 1), asked.verifiers),
-        ActorPool(cluster, _starter(cluster, TrainerRank, "trainer", probe, 1), asked.trainer_ranks),
+        ActorPool(cluster, _starter(cluster, RolloutReplica, "rollout", probe, REPLICA_CALLS), asked.replicas, probe),
+        ActorPool(cluster, _starter(cluster, VerifierActor, "verifier", probe, 1), asked.verifiers, probe),
+        ActorPool(cluster, _starter(cluster, TrainerRank, "trainer", probe, 1), asked.trainer_ranks, probe),
     ]
     for pool in pools:
         stack.callback(pool.close)
@@ -48,7 +48,7 @@ def build_disaggregated(settings: Settings, probe: Probe, stack: ExitStack) -> B
     parts = Parts(
         scheduler=scheduler,
         collectors=collectors,
-        scorer=RemoteScorer(verifiers, probe),
+        scorer=RemoteScorer(verifiers),
         buffer=buffer,
         learner=learner,
         publisher=publisher,

@@ -5,6 +5,7 @@ is lost with it. A trainer rank that dies takes the optimizer's state along: the
 the next one starts.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,10 +26,11 @@ Starter = Callable[[int, int], Actor]
 
 
 class ActorPool:
-    """Actors of one kind by number, each replaced where it dies."""
+    """Actors of one kind by number, each replaced where it dies. May be asked from any thread."""
 
-    def __init__(self, cluster: Cluster, starter: Starter, count: int) -> None:
-        self.cluster, self._starter = cluster, starter
+    def __init__(self, cluster: Cluster, starter: Starter, count: int, probe: Probe) -> None:
+        self.cluster, self._starter, self._probe = cluster, starter, probe
+        self._lock = threading.RLock()
         self.actors = [starter(number, 0) for number in range(count)]
         self.lives = [0] * count
 
@@ -40,18 +42,23 @@ class ActorPool:
         """One answer an actor."""
         return self.cluster.results([actor.call(method, *arguments) for actor in self.actors])
 
-    def replace(self, number: int) -> Actor:
-        """Start another actor in the place of one that died, and wait until it is built.
+    def replace(self, number: int, lost: ActorLost, prepare: Callable[[Actor], None]) -> Actor:
+        """The actor in the place of one that died: another is started, built and prepared, unless it was already.
 
         Raises:
             SystemFailure: it died too often.
         """
-        if self.lives[number] == MOST_RETRIES:
-            raise SystemFailure(f"{self.actors[number].name} died {MOST_RETRIES + 1} times")
-        self.lives[number] += 1
-        self.actors[number] = self._starter(number, self.lives[number])
-        self.cluster.result(self.actors[number].call("ready"))
-        return self.actors[number]
+        with self._lock:
+            if self.actors[number] is not lost.actor:
+                return self.actors[number]
+            self._probe.process_died(lost.actor.name, str(lost))
+            if self.lives[number] == MOST_RETRIES:
+                raise SystemFailure(f"{lost.actor.name} died: one in its place died {MOST_RETRIES} times before")
+            self.lives[number] += 1
+            self.actors[number] = self._starter(number, self.lives[number])
+            self.cluster.result(self.actors[number].call("ready"))
+            prepare(self.actors[number])
+            return self.actors[number]
 
     def close(self) -> None:
         """Let every actor end its ledger; one that is dead has lost what it had not flushed."""
@@ -93,39 +100,51 @@ class RemotePool:
                 return part, answer
             except ActorLost as lost:
                 self._lose(part, lost)
-                self._revive(number)
+                self._pool.replace(number, lost, self._bring_up)
                 part = replace(part, trace_id=f"{part.trace_id.split('.r')[0]}.r{number}.{again}")
                 call = self.start(number, part)
         raise SystemFailure(f"{part.trace_id} was lost {MOST_RETRIES + 1} times")
 
     def stage(self, shipment: Shipment) -> list[Receipt]:
         """See `publisher.Receivers.stage`."""
-        return self._pool.ask_all("stage", shipment)
+        return self._ask("stage", shipment)
 
     def activate(self, shipment: Shipment) -> list[Receipt]:
         """See `publisher.Receivers.activate`."""
-        receipts = self._pool.ask_all("activate", shipment)
+        receipts = self._ask("activate", shipment, first=("stage",))
         if all(receipt.ok for receipt in receipts):
             self._served = shipment
         return receipts
 
     def revert(self, shipment: Shipment) -> list[Receipt]:
         """See `publisher.Receivers.revert`."""
-        return self._pool.ask_all("revert", shipment)
+        return self._ask("revert", shipment)
 
     def control(self, prompts: Sequence[list[int]], tokens: int) -> list[Answer]:
         """See `publisher.Receivers.control`."""
-        return self._pool.ask_all("control", prompts, tokens)
+        return self._ask("control", prompts, tokens)
+
+    def _ask(self, method: str, *arguments: Any, first: Sequence[str] = ()) -> list[Any]:
+        """One answer a replica; one that dies is replaced and asked again, what has to be asked `first` before."""
+        actors = list(self._pool.actors)
+        calls = [actor.call(method, *arguments) for actor in actors]
+        return [self._answer(number, call, (*first, method), arguments) for number, call in enumerate(calls)]
+
+    def _answer(self, number: int, call: Call, methods: Sequence[str], arguments: Sequence[Any]) -> Any:
+        try:
+            return self._pool.cluster.result(call)
+        except ActorLost as lost:
+            actor = self._pool.replace(number, lost, self._bring_up)
+            answers = [self._pool.cluster.result(actor.call(method, *arguments)) for method in methods]
+            return answers[-1]
 
     def _lose(self, part: Request, lost: ActorLost) -> None:
-        self._probe.process_died(lost.name, str(lost))
         records = len(part.prompts) * part.group_size
-        detail = f"{lost.name} died with {records} rollouts under way; they are asked for again"
+        detail = f"{lost.actor.name} died with {records} rollouts under way; they are asked for again"
         self._probe.fault("rollouts_lost", "system", part.trace_id, detail)
 
-    def _revive(self, number: int) -> None:
+    def _bring_up(self, actor: Actor) -> None:
         """A replacement serves what the others serve: the trainer may be further by now."""
-        actor = self._pool.replace(number)
         if self._served is None:
             return
         for phase in ("stage", "activate"):
@@ -144,8 +163,8 @@ class RemoteScorer:
     """The verifiers; the items of a batch are cut between them. A verifier that dies has said nothing yet: the whole
     part is scored again by its replacement."""
 
-    def __init__(self, pool: ActorPool, probe: Probe) -> None:
-        self._pool, self._probe = pool, probe
+    def __init__(self, pool: ActorPool) -> None:
+        self._pool = pool
 
     def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:
         """See `Scorer.score`."""
@@ -161,8 +180,7 @@ class RemoteScorer:
                 verdicts: list[tuple[str, Verdict]] = self._pool.cluster.result(call)
                 return verdicts
             except ActorLost as lost:
-                self._probe.process_died(lost.name, f"{lost}; its part is scored again")
-                call = self._pool.replace(number).call("score", part)
+                call = self._pool.replace(number, lost, lambda _: None).call("score", part)
         raise SystemFailure(f"the verifiers of {part.trace_id} died {MOST_RETRIES + 1} times")
 
 

@@ -71,7 +71,7 @@ class ThreadCluster:
         try:
             return call.future.result()
         except _Lost:
-            raise ActorLost(call.actor.name, "its process was ended") from None
+            raise ActorLost(call.actor, "its process was ended") from None
         except Exception as error:
             raise SystemFailure(f"{call.actor.name}: {type(error).__name__}: {error}") from error
 
