@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import asynchrony, checkpoint_cost, engine, ledger_write, observer, publication, report_scale
+from benchmarks import asynchrony, checkpoint_cost, engine, kills, ledger_write, observer, publication, report_scale
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "ledger": ledger_write.main,
@@ -11,6 +11,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "observer": observer.main,
     "engine": engine.main,
     "checkpoint": checkpoint_cost.main,
+    "kills": kills.main,
     "publication": publication.main,
     "asynchrony": asynchrony.main,
 }
