@@ -1,6 +1,5 @@
 """What keeping the run costs: seconds of training with checkpoints over those without, written in the loop's own time
-and in the background; median of interleaved pairs. After the last checkpoint come steps enough for writing it to end.
-"""
+and in the background; median of interleaved pairs. After the last checkpoint come steps enough to finish writing it."""
 
 from benchmarks.pairs import choice, ratios, show
 
