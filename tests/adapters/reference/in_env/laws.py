@@ -50,6 +50,7 @@ def check_sampling(engine: Engine, module: Any, decoding: Decoding, rounds: int 
             for completion in group:
                 counts[completion.tokens[0]] += 1
                 said = completion.logprobs[0]
+                assert said is not None
                 assert expected[completion.tokens[0]] > 0.0, "a token outside the support was sampled"
                 assert abs(said - math.log(expected[completion.tokens[0]])) <= GATE
     drawn = sum(counts)
