@@ -104,7 +104,7 @@ def write_step(writer: LedgerWriter, step: int, changes: dict[str, Any], update:
         [
             trained
             | {"sample_id": row["sample_id"], "trainer_logprobs": row["behavior_logprobs"]}
-            | {"policy_tokens": len(row["response_tokens"]), "advantage": 1.0}
+            | {"policy_tokens": sum(row["policy_mask"]), "advantage": 1.0}
             for row in rows
         ],
     )
@@ -118,7 +118,7 @@ def write_step(writer: LedgerWriter, step: int, changes: dict[str, Any], update:
         "clip_high": 0.2,
     }
     writer.write("updates", [{**here, **applied, **counts, "t_start": at(step, 65), "t_end": at(step, 90), **update}])
-    fates = [(row["sample_id"], len(row["response_tokens"])) for row in rows]
+    fates = [(row["sample_id"], sum(row["policy_mask"])) for row in rows]
     settled = [{"sample_id": name, "fate": "trained", "policy_tokens": n, "t": at(step, 90)} for name, n in fates]
     writer.write("fates", settled)
 
