@@ -21,7 +21,7 @@ class _Handle:
     def __init__(self, kind: type, arguments: Sequence[Any], concurrency: int) -> None:
         self.kind, self.dead = kind, False
         self._threads = ThreadPoolExecutor(concurrency)
-        self._built = self._threads.submit(kind, *_copied(arguments))
+        self.built = self._threads.submit(kind, *_copied(arguments))
 
     def __getattr__(self, name: str) -> Any:
         return _Method(self, name)
@@ -32,7 +32,7 @@ class _Handle:
     def _run(self, name: str, arguments: Sequence[Any]) -> Any:
         if self.dead:
             raise _Lost
-        answer = getattr(self._built.result(), name)(*arguments)
+        answer = getattr(self.built.result(), name)(*arguments)
         if self.dead:
             raise _Lost
         return _copied([answer])[0]
@@ -79,4 +79,7 @@ class ThreadCluster:
         return [self.result(call) for call in calls]
 
     def close(self) -> None:
-        pass
+        """A process that dies takes its engine's threads along; those of a dead actor here would never end."""
+        for handle in self.actors.values():
+            if handle.dead:
+                handle.built.result()._stack.close()
