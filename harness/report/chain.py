@@ -115,6 +115,7 @@ def _rollout(rollout: Record, origin: int) -> Record:
         **{key: rollout[key] for key in kept},
         **{key.removeprefix("t_") + "_s": _seconds(rollout[key], origin) for key in times},
         "tokens": rollout["response_tokens"],
+        "policy_tokens": sum(rollout["policy_mask"]),
         "behavior_logprobs": rollout["behavior_logprobs"],
     }
 

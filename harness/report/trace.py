@@ -74,7 +74,9 @@ def _span(start: float | None, end: float | None) -> str:
 
 def _stop(rollout: dict[str, Any]) -> str:
     stop = f"stop {rollout['stop_reason']} ({rollout['stop_reason_source']})"
-    return f"{len(rollout['tokens'])} tokens, {stop}, {fmt.words(rollout['status'])}"
+    tokens, sampled = len(rollout["tokens"]), rollout["policy_tokens"]
+    observed = f", {tokens - sampled} of them observed" if sampled < tokens else ""
+    return f"{tokens} tokens{observed}, {stop}, {fmt.words(rollout['status'])}"
 
 
 def _tokens(tokens: list[int], logprobs: list[float | None]) -> str:

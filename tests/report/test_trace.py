@@ -6,7 +6,7 @@ import pytest
 
 from harness.contract import read_cell
 from harness.errors import UserError
-from harness.report.trace import render_trace, trace_object
+from harness.report.trace import draw, render_trace, trace_object
 from tests.report.reports import HOSTILE
 from tests.report.runs import cell, make_run
 
@@ -25,6 +25,7 @@ def test_the_chain_is_whole(run: Path) -> None:
     chain = found["chains"][0]
     assert chain["prompt"]["prompt_id"] == "p0"
     assert chain["rollout"]["sample_id"] == SAMPLE
+    assert chain["rollout"]["policy_tokens"] == len(chain["rollout"]["tokens"])
     assert chain["behavior"]["policy_version"] == 0
     assert chain["verifier"] | {"start_s": None, "end_s": None} == {
         "verifier_version": "v1",
@@ -76,3 +77,10 @@ def test_age_counts_to_the_first_forward_pass_whatever_the_framework_calls_its_s
     (step,) = trace_object(run, SAMPLE, "trl.colocated_sync.free.r0")["chains"][0]["trained"]
     assert step["age_s"] == 0.0
     assert step["start_s"] == pytest.approx(10e-9)
+
+
+def test_observed_tokens_are_told_from_sampled_ones(run: Path) -> None:
+    (chain, *_) = trace_object(run, SAMPLE)["chains"]
+    assert "observed" not in "\n".join(draw(chain))
+    chain["rollout"]["policy_tokens"] -= 1
+    assert "tokens, 1 of them observed" in "\n".join(draw(chain))
