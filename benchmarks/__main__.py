@@ -3,7 +3,17 @@
 import sys
 from collections.abc import Callable
 
-from benchmarks import asynchrony, checkpoint_cost, engine, kills, ledger_write, observer, publication, report_scale
+from benchmarks import (
+    asynchrony,
+    checkpoint_cost,
+    engine,
+    kills,
+    lag_sweep,
+    ledger_write,
+    observer,
+    publication,
+    report_scale,
+)
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "ledger": ledger_write.main,
@@ -14,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "kills": kills.main,
     "publication": publication.main,
     "asynchrony": asynchrony.main,
+    "lag": lag_sweep.main,
 }
 
 

@@ -1,7 +1,7 @@
 """What overlap is worth where generation and training take about as long: the synchronous loop over the asynchronous
 one, beside `C_seq / C_pipe` [12.3.1] of the stages that the synchronous one measured."""
 
-from benchmarks.pairs import choice, ran, ratios_of, show
+from benchmarks.pairs import choice, ran_all, ratios_of, show
 from harness.report.build import build_report
 
 WORDS = (
@@ -18,7 +18,7 @@ def main() -> None:
     """Print G, T, the ratio that they allow, and the ratio that was measured."""
     barrier = choice("barrier", [*WORDS, "layout=disaggregated_sync"])
     ahead = choice("ahead", [*WORDS, "layout=disaggregated_async", "layout.lag_bound=1"])
-    with ran(barrier, ahead) as run:
+    with ran_all([barrier, ahead]) as run:
         figures = {(row.adapter, row.measure): row.value for row in build_report(run).rows}
         whole = figures["barrier", "period_sequential_seconds"]
         longer = figures["barrier", "period_overlapped_seconds"]

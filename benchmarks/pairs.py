@@ -21,24 +21,24 @@ def choice(label: str, words: Sequence[str]) -> Choice:
 
 
 @contextmanager
-def ran(first: Choice, second: Choice) -> Iterator[Path]:
-    """The run folder of the two, run in turn; thrown away at the end.
+def ran_all(choices: Sequence[Choice]) -> Iterator[Path]:
+    """The run folder of cells that were run in turn; thrown away at the end.
 
     Raises:
         SystemFailure: a cell did not end well, so there is nothing to compare.
     """
     with tempfile.TemporaryDirectory() as output:
-        for side in (first, second):
+        for side in choices:
             side.config["output"] = output
-        run = Path(run_session([first, second], Console(stderr=True)))
+        run = Path(run_session(choices, Console(stderr=True)))
         if failed := [cell for cell in _cells(run) if cell["status"] != "ok"]:
             raise SystemFailure(f"{failed[0]['cell_id']}: {failed[0]['reason']}")
         yield run
 
 
 def ratios(first: Choice, second: Choice) -> list[float]:
-    """Training seconds of `first` over those of `second`, a ratio a pair. Raises SystemFailure as `ran` does."""
-    with ran(first, second) as run:
+    """Training seconds of `first` over those of `second`, a ratio a pair. Raises SystemFailure as `ran_all` does."""
+    with ran_all([first, second]) as run:
         return ratios_of(run, first, second)
 
 
