@@ -1,5 +1,5 @@
-"""What a deeper queue costs, in the order of step 12.4.4: a synchronous baseline, overlap with measured lag, then a deeper
-queue for as long as the statistics stay acceptable. Prints a Markdown table: one row a bound, medians over repeats."""
+"""What a deeper queue costs, in the order of step 12.4.4: a synchronous baseline, overlap with measured lag, then a
+deeper queue. Prints a Markdown table: one row a bound, medians over repeats."""
 
 import statistics
 from collections import defaultdict
