@@ -25,7 +25,8 @@ def choices(kills: int, words: Sequence[str]) -> list[Choice]:
     """The undisturbed cell, and one for each kill."""
     told = [*(word for word in COMMON if word.partition("=")[0] not in {w.partition("=")[0] for w in words}), *words]
     kill = [*told, "fault=random_kill"]
-    return compose_choices(told) + [
+    undisturbed = [word for word in told if not word.startswith("fault.")]
+    return compose_choices(undisturbed) + [
         one for seed in range(kills) for one in compose_choices([*kill, f"fault.seed={seed}"])
     ]
 

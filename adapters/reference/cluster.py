@@ -1,10 +1,12 @@
 """The processes of a disaggregated cell: Ray actors, on this machine with nothing to start by hand, or on a cluster."""
 
+import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from adapters.reference.settings import Settings
@@ -55,7 +57,10 @@ class Cluster:
             ray.init(address=settings.pools.ray_address, **common)
             return
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        self._folder = tempfile.mkdtemp(prefix=TEMPORARY_PREFIX)
+        # By the cell's name, so that an attempt clears away what one that was killed left; short, for Ray's sockets.
+        name = hashlib.sha256(str(settings.directory).encode()).hexdigest()[:8]
+        self._folder = str(Path(tempfile.gettempdir(), f"{TEMPORARY_PREFIX}{name}"))
+        shutil.rmtree(self._folder, ignore_errors=True)
         # Ray starts as many Python processes at once as it is told of cores: no more than there are actors for.
         asked = settings.pools
         actors = asked.replicas + asked.verifiers + asked.trainer_ranks

@@ -114,7 +114,11 @@ def compose_choices(overrides: Sequence[str]) -> list[Choice]:
     choices = []
     for combination in itertools.product(*lists):
         words = [f"{group}={value}" for group, value in zip(SWEPT, combination, strict=True)]
-        choices.append(Choice(combination[0], _compose([*words, *rest])))
+        # What is said of a fault is not said of the undisturbed cell beside it.
+        alone = combination[-1] == UNDISTURBED and len(lists[-1]) > 1
+        choices.append(
+            Choice(combination[0], _compose([*words, *(w for w in rest if not (alone and w.startswith("fault.")))]))
+        )
     return choices
 
 

@@ -31,6 +31,13 @@ def test_a_drill_takes_the_users_word_for_what_it_sets_itself() -> None:
     assert (last.config["adapter"]["checkpoint"]["every"], last.config["repeats"]) == (3, 2)
 
 
+def test_what_is_said_of_a_fault_is_not_said_of_the_undisturbed_cell() -> None:
+    choices = drill_choices([*COMMON, "fault=trainer_dies", "fault.restarts=2"])
+    assert [choice.config["fault"].get("restarts") for choice in choices] == [None, 2]
+    with pytest.raises(UserError, match="there is no setting fault"):
+        drill_choices([*COMMON, "fault=trainer_dies", "fault.restart=2"])
+
+
 def test_a_drill_needs_a_fault_and_an_adapter_that_can_resume() -> None:
     with pytest.raises(UserError, match="one or several of controller_dies"):
         drill_choices(COMMON)
