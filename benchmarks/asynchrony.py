@@ -6,7 +6,7 @@ from harness.report.build import build_report
 
 WORDS = (
     "adapter=reference",
-    "repeats=6",
+    "repeats=4",
     "task.steps=40",
     "task.kl_beta=0.01",
     "task.max_tokens=6",
