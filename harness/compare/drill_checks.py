@@ -12,6 +12,7 @@ KILLED = "killed_on_purpose"
 """The kind of fault by which the harness says what it killed from outside."""
 NOTHING_RESTORED = "no attempt went on from an earlier one"
 NO_TWIN = "there is no undisturbed run to hold it against"
+WAS_OVER = "the checkpoint was that of the run's last optimizer step: no step was left to take"
 BEGAN_AGAIN = "there was no whole checkpoint: the run began again from its first step, and nothing before it was kept"
 
 
@@ -120,6 +121,8 @@ def _control(evidence: Evidence) -> tuple[Result, str]:
         return "does not apply", NOTHING_RESTORED
     step = evidence.resumes[-1].step
     after = evidence.rows(f"select step, loss, grad_norm, records, groups from updates where step >= {step} order by 1")
+    if not after and _was_over(evidence):
+        return "does not apply", WAS_OVER
     if not after:
         return "broken", "no optimizer step followed the restart"
     step, loss, norm, records, groups = after[0]
@@ -129,6 +132,12 @@ def _control(evidence: Evidence) -> tuple[Result, str]:
     if bad:
         return "broken", f"loss or gradient norm not finite in steps {some([row[0] for row in bad])}"
     return "holds", f"step {step}: loss {loss:.4g}, gradient norm {norm:.4g}, {records} records of {groups} groups"
+
+
+def _was_over(evidence: Evidence) -> bool:
+    """Whether the last restart found every optimizer step of the run taken."""
+    planned: int = evidence.view.context.task["steps"]
+    return evidence.row["status"] == "ok" and evidence.resumes[-1].step >= planned
 
 
 def _components(evidence: Evidence) -> tuple[Result, str]:
@@ -154,6 +163,8 @@ def _ranges(evidence: Evidence) -> tuple[Result, str]:
         said.append(f"{metric} {change:.3g}" + (f" ({normal:.3g} undisturbed)" if normal is not None else ""))
         if not low <= excess <= high:
             outside.append(f"{metric} outside [{low:g}, {high:g}]")
+    if not said and _was_over(evidence):
+        return "does not apply", WAS_OVER
     if not said:
         return "unknown", "no metric is known on both sides of the restart"
     return ("broken" if outside else "holds"), "; ".join(outside + said)

@@ -13,7 +13,7 @@ from harness.measure.api import MeasureContext, view_of
 from harness.measure.view import CellView
 from tests.ledgers import CELL_ID
 from tests.measure.deaths import COLD, ITEMS, dead_cell
-from tests.measure.loops import TASK, loop_cell
+from tests.measure.loops import STEPS, TASK, loop_cell
 
 FAULT: dict[str, Any] = {
     "name": "trainer_dies",
@@ -42,8 +42,8 @@ ROW: dict[str, Any] = {
 HALF_JUDGED = {"reward_total": [0.0, 1.0, None, 1.0], "status": ["ok", "ok", "infrastructure_error", "ok"]}
 
 
-def _view(ledger: CellLedger) -> CellView:
-    return view_of(ledger, MeasureContext(TASK, 0))
+def _view(ledger: CellLedger, steps: int = STEPS) -> CellView:
+    return view_of(ledger, MeasureContext(TASK | {"steps": steps}, 0))
 
 
 def _judge(
@@ -56,7 +56,7 @@ def _judge(
 ) -> DrillVerdict:
     undisturbed = loop_cell(folder / "twin", updates={step: {"loss": 1.0} for step in range(4)}, **(twin or {}))
     drilled = dead_cell(folder / "drilled", **death)
-    views = {"view": _view(drilled), "undisturbed": _view(undisturbed)}
+    views = {"view": _view(drilled, death.get("steps", STEPS)), "undisturbed": _view(undisturbed)}
     checkpoint = {"queue": queue, "restore": "full"}
     return judge_drill(Evidence(ROW | (row or {}), FAULT, checkpoint, violations=violations or [], **views))
 
@@ -138,6 +138,12 @@ def test_a_run_that_began_again_kept_nothing(tmp_path: Path) -> None:
     verdict = _judge(tmp_path, resumed=0, kept=False, version=0, items={})
     assert "began again" in _said(verdict, "checkpoint restored")
     assert verdict.continues is True
+
+
+def test_a_death_after_the_last_step_leaves_no_step_to_judge(tmp_path: Path) -> None:
+    verdict = _judge(tmp_path, died=3, resumed=3, steps=3, twin={"steps": 3})
+    assert "no step was left to take" in _said(verdict, "control batch sound")
+    assert verdict.continues is True, verdict.checks
 
 
 def test_without_an_undisturbed_run_it_cannot_be_told(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def dead_cell(
     changes: dict[str, Any] | None = None,
     updates: dict[int, dict[str, Any]] | None = None,
     faults: list[dict[str, Any]] | None = None,
+    steps: int = STEPS,
 ) -> CellLedger:
     """The ledger.
 
@@ -43,7 +44,7 @@ def dead_cell(
         version: the policy version that the second says it goes on from; that of its step where it is None.
         kept: False where the second attempt restored no history.
         changes: columns of the rollouts that the second attempt makes; `updates`: of its optimizer steps.
-        faults: rows of that table.
+        faults: rows of that table; `steps`: of the whole run.
     """
     mark: dict[str, Any] | None = None
     with LedgerWriter(folder / "streams", "main", "run/cell") as writer:
@@ -66,7 +67,7 @@ def dead_cell(
     with LedgerWriter(folder / "streams", process_name("main", 1), "run/cell") as writer:
         _note(writer, "resumed:1", note)
         writer.write("spans", [span("restore", at(0, 396), at(0, 397))])
-        for step in range(resumed, STEPS):
+        for step in range(resumed, steps):
             write_step(writer, step, changes or {}, _later(step, died, (updates or {}).get(step, {})))
         for key, content in NOTES.items():
             _note(writer, key, content)
