@@ -28,7 +28,7 @@ from adapters.reference.settings import Settings
 from adapters.reference.staleness import StalenessPolicy
 from harness.probe import Probe
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.005
 
 
 @dataclass
@@ -222,11 +222,13 @@ class Pump:
     def _hand_over(self) -> None:
         """Activate what is staged: once no request is in flight, or at once where a completion may have several
         versions."""
-        if self._staged is None or (self._settings.versions == "one" and not self._collector.idle):
+        staged = self._staged
+        if staged is None or (self._settings.versions == "one" and not self._collector.idle):
             return
         with self._changed:
-            with self._probe.span("weight_sync", trace_id="publication", device=self._settings.device):
-                self._parts.publisher.commit(self._staged)
+            where: dict[str, Any] = {"policy_version": staged.shipment.policy_version if staged.shipment else None}
+            with self._probe.span("weight_sync", trace_id="publication", device=self._settings.device, **where):
+                self._parts.publisher.commit(staged)
             self._staged = None
             self._changed.notify_all()
 

@@ -1,7 +1,7 @@
 """Work, critical path, utilisation, period: four different figures of one timeline [12.3.1, 12.3.5]."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ class WorkSeconds(TimeMeasure):
 
 
 Key = tuple[str, int]
+UPDATES: Key = ("updates", 0)
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ def critical_path(view: CellView) -> Spans:
     """The chain of spans of the window that its last optimizer step waited for.
 
     Walking back from that step, each span's predecessor is the one that ended last before it began, of those it could
-    have waited for: spans of its own process, of its batch, of its step, of the batches that its step consumes, and,
-    for generation, the publication of the version that it samples from.
+    have waited for: spans of its own process and of its batch; for a process that trains, of its step and of the
+    batches that the step consumes; for generation, the publication of the version that it samples from; for a
+    publication, the optimizer step before it.
     """
     spans = view.spans.where((view.spans.t_end > view.spans.t_start) & ~view.spans.is_in(*WAITING))
     last = spans.of("optimizer_step", "forward_backward")
@@ -65,13 +67,14 @@ def critical_path(view: CellView) -> Spans:
         raise UnmeasuredError("no optimizer step has a span in the window")
     if (alone := _one_after_another(spans, int(last.t_end.max()))) is not None:
         return alone
-    lines = _lines(_memberships(spans), spans)
+    trainers = {int(process) for process in last.process}
+    lines = _lines(_memberships(spans, trainers), spans)
     sources = _consumed_traces(view, spans)
     row = int(np.flatnonzero(spans.row == last.row[np.argmax(last.t_end)])[0])
     chain = []
     while row >= 0:
         chain.append(row)
-        row = _predecessor(row, spans, lines, sources)
+        row = _predecessor(row, spans, lines, sources, trainers)
     return spans.where(np.array(chain[::-1]))
 
 
@@ -86,15 +89,17 @@ def _one_after_another(spans: Spans, end: int) -> Spans | None:
     return ordered.where(ordered.t_end <= end)
 
 
-def _memberships(spans: Spans) -> Iterator[tuple[int, Key]]:
+def _memberships(spans: Spans, trainers: Set[int]) -> Iterator[tuple[int, Key]]:
     sync = spans.names["stage"].index("weight_sync") if "weight_sync" in spans.names["stage"] else -1
     for row in range(len(spans)):
         yield row, ("process", int(spans.process[row]))
         yield row, ("trace", int(spans.trace_id[row]))
-        if spans.step[row] >= 0:
+        if spans.step[row] >= 0 and spans.process[row] in trainers:
             yield row, ("step", int(spans.step[row]))
         if spans.stage[row] == sync:
             yield row, ("version", int(spans.policy_version[row]))
+        if spans.names["stage"][spans.stage[row]] == "optimizer_step":
+            yield row, UPDATES
 
 
 def _consumed_traces(view: CellView, spans: Spans) -> dict[int, list[int]]:
@@ -111,12 +116,18 @@ def _consumed_traces(view: CellView, spans: Spans) -> dict[int, list[int]]:
     return out
 
 
-def _predecessor(row: int, spans: Spans, lines: dict[Key, _Line], sources: dict[int, list[int]]) -> int:
+def _predecessor(
+    row: int, spans: Spans, lines: dict[Key, _Line], sources: dict[int, list[int]], trainers: Set[int]
+) -> int:
     step = int(spans.step[row])
-    keys: list[Key] = [("process", int(spans.process[row])), ("trace", int(spans.trace_id[row])), ("step", step)]
-    keys += [("trace", trace) for trace in sources.get(step, [])]
-    if spans.names["stage"][spans.stage[row]] in GENERATING:
+    stage = spans.names["stage"][spans.stage[row]]
+    keys: list[Key] = [("process", int(spans.process[row])), ("trace", int(spans.trace_id[row]))]
+    if spans.process[row] in trainers:
+        keys += [("step", step), *(("trace", trace) for trace in sources.get(step, []))]
+    if stage in GENERATING:
         keys.append(("version", int(spans.policy_version[row])))
+    if stage == "weight_sync":
+        keys.append(UPDATES)
     best, latest = -1, -1
     for key in keys:
         line = lines.get(key)
