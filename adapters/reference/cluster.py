@@ -109,10 +109,6 @@ class Cluster:
             raise min(failures, key=lambda failure: not isinstance(failure, ActorLost))
         return answers
 
-    def end(self, actor: Actor) -> None:
-        """End an actor's process at once."""
-        self._ray.kill(actor.handle, no_restart=True)
-
     def close(self) -> None:
         """End every actor, and Ray if this cell started it."""
         self._ray.shutdown()

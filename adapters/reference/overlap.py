@@ -29,7 +29,8 @@ class OverlapLoop(Loop):
         if self._prepared is None or self._prepared[0] != batch:
             self._prepared = batch, self._thread.submit(self.prepare, batch, self._beside)
         request = self._prepared[1].result()
-        self._prepared = batch + 1, self._thread.submit(self.prepare, batch + 1, self._beside)
+        if batch + 1 < self._settings.batches:
+            self._prepared = batch + 1, self._thread.submit(self.prepare, batch + 1, self._beside)
         return replace(request, step=self._parts.learner.step)
 
     def answer(self, request: Request, batch: int) -> list[Sample]:

@@ -16,6 +16,7 @@ from adapters.reference.cluster import Actor, ActorLost, Call, Cluster
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update, merged
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
+from harness.contract import ROLLOUTS_LOST
 from harness.errors import SystemFailure
 from harness.probe import Probe
 from harness.task.verifier import Verdict
@@ -141,7 +142,7 @@ class RemotePool:
     def _lose(self, part: Request, lost: ActorLost) -> None:
         records = len(part.prompts) * part.group_size
         detail = f"{lost.actor.name} died with {records} rollouts under way; they are asked for again"
-        self._probe.fault("rollouts_lost", "system", part.trace_id, detail)
+        self._probe.fault(ROLLOUTS_LOST, "system", part.trace_id, detail)
 
     def _bring_up(self, actor: Actor) -> None:
         """A replacement serves what the others serve: the trainer may be further by now."""

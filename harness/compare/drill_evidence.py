@@ -8,9 +8,8 @@ from typing import Any, Literal
 import duckdb
 
 from harness.compare.divergence import Divergence, divergence
-from harness.contract import TABLES, CellLedger
+from harness.contract import ROLLOUTS_LOST, TABLES, CellLedger
 from harness.measure.api import measure_cell
-from harness.measure.figures.recovery import ROLLOUTS_LOST
 from harness.measure.restarts import Resume, faults_of, resumes_of
 from harness.measure.values import Value
 from harness.measure.view import CellView

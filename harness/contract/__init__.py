@@ -6,7 +6,7 @@ Standard library and pyarrow only, so that it imports in every framework's envir
 from harness.contract.attempts import RESUMED, process_name, split_name
 from harness.contract.compact import compact
 from harness.contract.invariants import Refusal, rollout_refusals
-from harness.contract.ledger import PROCESS_DIED, CellLedger, read_cell
+from harness.contract.ledger import PROCESS_DIED, ROLLOUTS_LOST, CellLedger, read_cell
 from harness.contract.schema import QUEUE_EVENTS, ROLLED_BACK, SCHEMA_VERSION, STAGES, TABLES, WRITTEN
 from harness.contract.writer import BatchRefused, LedgerWriter
 
@@ -15,6 +15,7 @@ __all__ = [
     "QUEUE_EVENTS",
     "RESUMED",
     "ROLLED_BACK",
+    "ROLLOUTS_LOST",
     "SCHEMA_VERSION",
     "STAGES",
     "TABLES",

@@ -16,6 +16,8 @@ from harness.contract.schema import SCHEMA_VERSION, TABLES, stored_schema
 MAIN, HARNESS = "main", "harness"
 PROCESS_DIED = "process_died"
 """The kind of fault that declares a process dead which was replaced within its attempt; `where` is its name."""
+ROLLOUTS_LOST = "rollouts_lost"
+"""The kind of fault that declares a generation whose completions never arrived; `where` is its trace id."""
 
 
 class CellLedger:

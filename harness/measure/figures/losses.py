@@ -4,15 +4,13 @@ from collections.abc import Collection
 
 import numpy as np
 
+from harness.contract import ROLLOUTS_LOST
 from harness.contract.attempts import split_name
 from harness.measure.columns import by_run, codes, flat_numbers, lengths, pieces
 from harness.measure.measure import Measure, figure
 from harness.measure.spans import GENERATING
 from harness.measure.values import Value
 from harness.measure.view import CellView
-
-ROLLOUTS_LOST = "rollouts_lost"
-"""The kind of fault that declares a generation whose completions never arrived; `where` is its trace id."""
 
 
 def taken_back(view: CellView) -> int:

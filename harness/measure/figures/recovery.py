@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from harness.contract import PROCESS_DIED
+from harness.contract import PROCESS_DIED, ROLLOUTS_LOST
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.restarts import (
     Resume,
@@ -22,8 +22,6 @@ from harness.measure.values import Direction, Value
 from harness.measure.view import CellView
 from harness.theory.checkpoint import best_interval, checkpoint_overhead
 
-ROLLOUTS_LOST = "rollouts_lost"
-"""The kind of fault that declares a generation whose rollouts never arrived."""
 STATES = ("restored", "restarted", "lost")
 
 
