@@ -3,6 +3,12 @@
 A version that an older lock holds is kept where it still satisfies; delete the lock to move everything to the newest.
 A lock names no index and no folder. In the lock of a CPU profile torch is the CPU build on Linux, with the hash of the
 file found where pip looks (or where uv's `--torch-backend cpu` does), and PyPI's own elsewhere.
+
+What the packages of an extra say of each other is taken as it stands, but for two tables under `[tool.rlaxes]`, each by
+the name of the extra: `left-out` lists packages that something asks for and nothing here calls; `overrides` lists
+requirements that replace what any package says of that name (`transformers==5.19.0` where one pins it lower and another
+higher). A package that is published as source only is built by uv apart from the environment, with what it declares to
+need and nothing else: DeepSpeed then finds no torch and builds no kernels, which a CPU run has no use for.
 """
 
 import hashlib
@@ -30,18 +36,21 @@ CPU_TORCH = re.compile(r"^torch==(?P<version>[\w.]+)\+cpu(?P<rest> \\\n(?:    --
 
 @dataclass(frozen=True)
 class LockJob:
-    """One lock to compile: from which requirements, into which file, for which Python, without which packages."""
+    """One lock to compile: from which requirements, into which file, for which Python, without which packages; an
+    override takes the place of what any package asks of that name."""
 
     requirements: tuple[str, ...]
     target: Path
     python: str
     left_out: tuple[str, ...] = ()
     universal: bool = False
+    overrides: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         """The SHA-256 of all that decides what the lock has to hold."""
-        inputs = [sorted(self.requirements), self.python, sorted(self.left_out), self.universal]
+        inputs: list[Any] = [sorted(self.requirements), self.python, sorted(self.left_out), self.universal]
+        inputs += [sorted(self.overrides)] if self.overrides else []
         return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
 
     @property
@@ -67,9 +76,11 @@ def adapter_job(adapter: Adapter, profile: str, content: dict[str, Any]) -> Lock
     spec = adapter.spec["profiles"][profile]
     if not spec.get("lock") or not adapter.folder.is_relative_to(ROOT):
         return None
-    left_out = tuple(content["tool"]["rlaxes"]["left-out"].get(spec["extra"], ()))
+    ours = content["tool"]["rlaxes"]
+    left_out = tuple(ours["left-out"].get(spec["extra"], ()))
+    overrides = tuple(ours.get("overrides", {}).get(spec["extra"], ()))
     wanted = tuple(content["project"]["optional-dependencies"][spec["extra"]])
-    return LockJob(wanted, adapter.folder / spec["lock"], adapter.spec["python"], left_out)
+    return LockJob(wanted, adapter.folder / spec["lock"], adapter.spec["python"], left_out, overrides=overrides)
 
 
 def lock_jobs() -> list[LockJob]:
@@ -104,10 +115,11 @@ def _resolve(requirements: Sequence[str], job: LockJob, options: Sequence[str], 
         folder = Path(name)
         (folder / "wanted.in").write_text("\n".join(requirements), encoding="utf-8")
         (folder / "left_out.in").write_text("\n".join(job.left_out), encoding="utf-8")
+        (folder / "overrides.in").write_text("\n".join(job.overrides), encoding="utf-8")
         if job.target.exists():  # uv keeps the versions that it finds where it is to write
             shutil.copyfile(job.target, folder / "lock.txt")
         quiet = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"]
-        words = ["wanted.in", "--excludes", "left_out.in", "--output-file", "lock.txt"]
+        words = ["wanted.in", "--excludes", "left_out.in", "--overrides", "overrides.in", "--output-file", "lock.txt"]
         command = ["pip", "compile", *words, "--python-version", job.python, *quiet, *options]
         run_uv(command, mute, folder, without=without)
         return (folder / "lock.txt").read_text(encoding="utf-8")

@@ -73,7 +73,8 @@ def test_the_digest_covers_all_that_decides(tmp_path: Path) -> None:
     job = LockJob(("a", "b"), tmp_path / "cpu.txt", "3.11")
     assert job.digest == replace(job, requirements=("b", "a")).digest
     changed = [replace(job, requirements=("a",)), replace(job, python="3.12"), replace(job, left_out=("c",))]
-    assert len({other.digest for other in [job, *changed, replace(job, universal=True)]}) == 5
+    changed += [replace(job, universal=True), replace(job, overrides=("d",))]
+    assert len({other.digest for other in [job, *changed]}) == 6
 
 
 def test_a_lock_is_compiled_without_a_network(shelf: Shelf, tmp_path: Path) -> None:
@@ -85,6 +86,11 @@ def test_a_lock_is_compiled_without_a_network(shelf: Shelf, tmp_path: Path) -> N
     assert str(tmp_path) not in text
     with pytest.raises(PrerequisiteError):
         compile_lock(replace(job, requirements=(f"{NAME}==9",)))
+
+
+def test_an_override_wins_over_what_is_asked(shelf: Shelf, tmp_path: Path) -> None:
+    job = LockJob((f"{NAME}==9",), tmp_path / "cpu.txt", "3.11", overrides=(f"{NAME}=={VERSION}",))
+    assert pins(compile_lock(job)) == {NAME: VERSION}
 
 
 def test_a_lock_that_is_not_there_is_named(tmp_path: Path) -> None:
