@@ -1,6 +1,7 @@
 """The self-report check: what a framework says of itself, beside what the ledger says [12.2.5]."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 from harness.measure.measure import Measure
 from harness.measure.values import Value, json_number
 from harness.measure.view import CellView
+
+NAME = re.compile(r"(?P<tag>\w+)(?:\[(?P<variant>[^\]]+)\])?")
+"""A figure of ours as a definition names it: `step_seconds`, or `t_seq_part_seconds[sync]` for a member of a family."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class SelfReport:
         key, definition: the framework's name for it, and what it really counts, over which time.
         native: its value, None where the run has none; over the steps of the measured window, or, where the framework
             gives one for the whole run, that one.
-        measure, ours, unit: our figure over the same steps; None where no figure of ours is its like.
+        measure, ours, unit: our figure over the same steps (see `NAME`); None where no figure of ours is its like.
         ratio: native over ours, in our unit (by the `scale` of the definition where the framework uses another).
         differs_because: why the two are not equal even where both are right.
         reason: why one of them is not there.
@@ -59,7 +63,7 @@ def _row(
 ) -> SelfReport:
     whole = bool(figures) and figures[-1][0] is None
     native = figures[-1][1] if whole else _reduced(view, figures, said.get("reduce", "mean"))
-    ours = _ours(view.whole_run() if whole else view, measures.get(said["measure"] or ""))
+    ours = _ours(view.whole_run() if whole else view, measures, said["measure"])
     reason = ours.reason if ours else "no figure of ours is its like"
     ratio = None
     if native is None:
@@ -80,9 +84,9 @@ def _row(
 
 
 def _reduced(view: CellView, figures: list[tuple[int | None, float]], how: str) -> float | None:
-    """One number for the steps of the window: their mean, or what a running total grew by.
-
-    A running total is 0 before the first step, and may be missing in a step that adds nothing to it.
+    """One number for the steps of the window: the mean of what was said, its sum or its largest; its sum over the steps
+    (`per_step`, for a framework that speaks once for several); or what a running total grew by (`increase`), which is
+    0 before the first step, and may be missing in a step that adds nothing to it.
     """
     steps = set(view.updates["step"].tolist())
     inside = [value for step, value in figures if step in steps]
@@ -91,11 +95,14 @@ def _reduced(view: CellView, figures: list[tuple[int | None, float]], how: str) 
     if how == "increase":
         before = [value for step, value in figures if step is not None and step < min(steps)]
         return inside[-1] - (before[-1] if before else 0.0)
-    return sum(inside) / len(inside)
+    if how == "max":
+        return max(inside)
+    return sum(inside) / {"mean": len(inside), "sum": 1, "per_step": len(steps)}[how]
 
 
-def _ours(view: CellView, measure: Measure | None) -> Value | None:
-    """The figure without a variant."""
-    if measure is None:
+def _ours(view: CellView, measures: Mapping[str, Measure], name: str | None) -> Value | None:
+    """The figure of ours of that name; None where there is no such figure, or the cell has no such member of it."""
+    if name is None or not (named := NAME.fullmatch(name)):
         return None
-    return next(value for value in measure.values(view) if not value.variant)
+    values = measures[named["tag"]].values(view)
+    return next((value for value in values if value.variant == (named["variant"] or "")), None)

@@ -42,7 +42,7 @@ class MeasureContext:
         price: `{amount, currency, per: "device_hour", date, source}` with `amount` None where there is no price.
         roofline: `{bandwidth_bytes_per_s, matrix_flops_per_s, ...}` of this machine, or None.
         native_definitions: from `adapter.yaml`, `{key, definition, measure, differs_because}` and optionally
-            `reduce` (how the figure's steps become one number: `mean`, the default, or `increase` for a running total)
+            `reduce` (how the figure's steps become one number, see `harness.measure.self_report`; `mean` by default)
             and `scale` (what to multiply it by to have it in our unit).
         between_failures: mean seconds between failures as declared (`checkpoint.mtbf_s`), or None.
     """

@@ -55,3 +55,19 @@ def test_nothing_of_ours_is_its_like(tmp_path: Path) -> None:
     row = self_report_cell(fake_ledger(tmp_path), context(native_definitions=[said]))[0]
     assert row.native == pytest.approx(0.04)
     assert (row.ours, row.reason) == (None, "no figure of ours is its like")
+
+
+@pytest.mark.parametrize(("how", "expected"), [("sum", 8 * 0.04), ("max", 0.04), ("per_step", 0.04)])
+def test_how_the_steps_of_a_window_become_one_number(how: str, expected: float, tmp_path: Path) -> None:
+    said = {"key": "step_s", "definition": "d", "measure": None, "differs_because": "b", "reduce": how}
+    row = self_report_cell(fake_ledger(tmp_path), context(native_definitions=[said]))[0]
+    assert row.native == pytest.approx(expected)
+
+
+def test_a_member_of_a_family_stands_beside_theirs(tmp_path: Path) -> None:
+    said = {"key": "step_s", "definition": "d", "measure": "t_seq_part_seconds[train]", "differs_because": "b"}
+    unknown = said | {"measure": "t_seq_part_seconds[no_such_term]"}
+    rows = self_report_cell(fake_ledger(tmp_path), context(native_definitions=[said, unknown]))
+    assert rows[0].ours is not None
+    assert rows[0].unit == "s"
+    assert (rows[1].ours, rows[1].reason) == (None, "no figure of ours is its like")
