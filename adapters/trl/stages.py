@@ -10,7 +10,8 @@ from harness.probe import Probe
 
 
 class StageClock:
-    """Turns calls of `enter` into spans. What the clock and the records cost is kept out of them, in `probe_ns`.
+    """Turns calls of `enter` into spans. What the clock and the records cost is kept out of the framework's stages: the
+    records are the stage `observation`, both together are `probe_ns`.
 
     On a GPU the host runs ahead of the device, so a boundary would fall where the host next waits: `synchronize` is
     called before a boundary is taken, and is None on a CPU.
@@ -66,11 +67,12 @@ class StageClock:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Work of the probe itself: the stage at hand is interrupted for it."""
+        """Work of the probe itself: the stage at hand is interrupted for it, and it has a span of its own."""
         stage = self._stage
-        start = self.enter(None)
+        self.enter("observation")
+        start = self._start
         try:
             yield
         finally:
-            self.probe_ns += time.perf_counter_ns() - start
-            self.enter(stage)
+            end = self.enter(stage)
+            self.probe_ns += end - start

@@ -23,6 +23,7 @@ STAGES: tuple[str, ...] = (
     "weight_sync",
     "checkpoint",
     "restore",
+    "observation",
 )
 LOGPROB_KINDS = ("sampled_distribution", "raw_softmax", "recomputed")
 STOP_REASONS = ("eos", "length", "stop", "aborted", "error")

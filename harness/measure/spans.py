@@ -18,6 +18,10 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """The five terms of `T_seq` [12.1.5], and the stages that make up each."""
 WAITING = ("queue_wait",)
+OBSERVING = ("observation",)
+"""The probe's own work where it interrupts a framework's stages: on the clock, but none of the framework's doing."""
+IDLE = WAITING + OBSERVING
+"""Stages in which the system itself does no work."""
 OUTSIDE = ("startup", "restore")
 """Stages that are no part of the loop and count in no window."""
 COUNTS = ("records", "input_tokens", "output_tokens", "policy_tokens", "padded_tokens")

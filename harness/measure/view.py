@@ -220,6 +220,8 @@ class CellView:
             return str(reason)
         if stage == "generate" and len(self.spans.of("prefill", "decode")):
             return "prefill and decode are told apart"
+        if stage == "observation":
+            return "the loop writes its records itself, within its stages"
         return None
 
     def note(self, key: str) -> Any:

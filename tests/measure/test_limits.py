@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from harness.contract import STAGES
+from harness.measure.figures.memory import PHASES
 from harness.measure.values import Value
 from harness.theory.memory import kv_bytes
 from tests.ledgers import span
@@ -96,3 +98,8 @@ def test_predicted_memory_stands_beside_the_measured(tmp_path: Path) -> None:
     assert found["memory_predicted_bytes[model_state]"].value == 16_000
     assert found["memory_predicted_bytes[kv_cache]"].value == cache
     assert found["memory_unexplained_bytes"].value == 9 * MB - 16_000 - cache
+
+
+def test_every_stage_belongs_to_a_phase_of_memory() -> None:
+    phased = [stage for stages in PHASES.values() for stage in stages]
+    assert sorted(phased) == sorted(STAGES)

@@ -93,6 +93,20 @@ def test_waiting_is_no_work(tmp_path: Path) -> None:
     assert found["stage_seconds_p50[queue_wait]"].value == pytest.approx(0.005)
 
 
+def test_watching_is_attributed_but_no_work_of_the_framework(tmp_path: Path) -> None:
+    watching = [span("observation", at(step, 95), at(step, 100), trace_id=f"gen-{step}") for step in range(4)]
+    found = figures(loop_cell(tmp_path, spans=watching))
+    assert found["unattributed_share"].value == 0.0
+    assert found["stage_seconds_p50[observation]"].value == pytest.approx(0.005)
+    assert found["work_seconds"].value == pytest.approx(3 * 0.095)
+    assert found["t_seq_seconds"].value == pytest.approx(0.095)
+    assert "t_seq_part_seconds[other]" not in found
+
+
+def test_a_loop_that_records_within_its_stages_says_so(found: Figures) -> None:
+    assert found["stage_seconds_p50[observation]"].reason == "the loop writes its records itself, within its stages"
+
+
 def test_a_cell_without_any_row_gives_reasons(tmp_path: Path) -> None:
     found = figures(loop_cell(tmp_path, steps=0))
     assert all(value.value is None or value.unit for value in found.values())

@@ -15,7 +15,7 @@ from harness.theory.memory import PROFILES, kv_bytes, state_bytes
 PHASES: dict[str, tuple[str, ...]] = {
     "startup": ("startup", "restore"),
     "rollout": ("prompt_prep", "queue_wait", "prefill", "decode", "generate", "verifier"),
-    "transition": ("batch_assembly",),
+    "transition": ("batch_assembly", "observation"),
     "training": ("logprob_recompute", "forward_backward", "optimizer_step"),
     "synchronisation": ("weight_sync",),
     "checkpoint": ("checkpoint",),

@@ -9,7 +9,7 @@ import numpy as np
 from harness.measure.columns import Array
 from harness.measure.figures.time import SPAN_TIMES, TimeMeasure
 from harness.measure.measure import UnmeasuredError, figure
-from harness.measure.spans import GENERATING, PARTS, WAITING, Spans
+from harness.measure.spans import GENERATING, IDLE, PARTS, Spans
 from harness.measure.values import Value
 from harness.measure.view import CellView
 from harness.theory.pipeline import overlapped_period, pipeline_total, sequential_period
@@ -17,8 +17,8 @@ from harness.theory.pipeline import overlapped_period, pipeline_total, sequentia
 
 @figure
 class WorkSeconds(TimeMeasure):
-    """Total work: the durations of all spans of the window, of all processes, waiting left out, summed. In one
-    synchronous process it is the window less what no span covers."""
+    """Total work: the durations of all spans of the window, of all processes, waiting and the probe's own work left
+    out, summed."""
 
     tag, title, unit, direction, source = "work_seconds", "Work", "s", "lower", "12.3.5"
     needs = (SPAN_TIMES,)
@@ -26,8 +26,8 @@ class WorkSeconds(TimeMeasure):
     def compute(self, view: CellView) -> Value:
         """The sum."""
         spans = view.spans
-        waiting = spans.of(*WAITING).seconds.sum()
-        return self.value(float(spans.seconds.sum() - waiting), len(spans))
+        idle = spans.of(*IDLE).seconds.sum()
+        return self.value(float(spans.seconds.sum() - idle), len(spans))
 
 
 Key = tuple[str, int]
@@ -61,7 +61,7 @@ def critical_path(view: CellView) -> Spans:
     batches that the step consumes; for generation, the publication of the version that it samples from; for a
     publication, the optimizer step before it.
     """
-    spans = view.spans.where((view.spans.t_end > view.spans.t_start) & ~view.spans.is_in(*WAITING))
+    spans = view.spans.where((view.spans.t_end > view.spans.t_start) & ~view.spans.is_in(*IDLE))
     last = spans.of("optimizer_step", "forward_backward")
     if not len(last):
         raise UnmeasuredError("no optimizer step has a span in the window")
@@ -172,8 +172,8 @@ class CriticalShare(TimeMeasure):
 
 @figure
 class PoolUtilisation(TimeMeasure):
-    """Share of the window in which a device runs a span that is not waiting. In one synchronous process it is 1 less
-    the unattributed share."""
+    """Share of the window in which a device runs a span that is neither waiting nor the probe's own work. In one
+    synchronous process it is 1 less the unattributed share and that work's."""
 
     tag, title, unit, direction, source = "pool_utilisation", "Utilisation of a pool", "share", "higher", "12.3.5"
     needs = (SPAN_TIMES, "spans.device", "manifest.window")
@@ -182,7 +182,7 @@ class PoolUtilisation(TimeMeasure):
     def compute(self, view: CellView) -> list[Value]:
         """One value a device."""
         window, spans = view.window, view.tables.spans
-        busy = spans.where(~spans.is_in(*WAITING))
+        busy = spans.where(~spans.is_in(*IDLE))
         out = []
         for number, device in enumerate(busy.names["device"]):
             pool = busy.where(busy.device == number)

@@ -8,7 +8,7 @@ import numpy as np
 from harness.contract import STAGES
 from harness.measure.columns import Array
 from harness.measure.measure import Measure, figure
-from harness.measure.spans import OUTSIDE, PARTS, WAITING
+from harness.measure.spans import IDLE, OUTSIDE, PARTS
 from harness.measure.values import Direction, Value
 from harness.measure.view import CellView
 
@@ -100,7 +100,8 @@ class StageMean(StageMeasure):
 
 @figure
 class StageShare(StageMeasure):
-    """A stage's share of T_seq: its seconds in the window over the seconds of all stages but waiting."""
+    """A stage's share of T_seq: its seconds in the window over the seconds of all stages but waiting. The share of
+    `observation`, the probe's own work between a framework's stages, is what watching costs on top of T_seq."""
 
     tag, title, unit, direction, source = "stage_share", "Stage, share of T_seq", "share", "none", "12.1.5"
 
@@ -121,7 +122,7 @@ def part_seconds(view: CellView) -> Iterator[tuple[str, float]]:
     for part, stages in PARTS.items():
         named.update(stages)
         yield part, float(view.spans.of(*stages).seconds.sum())
-    rest = [stage for stage in LOOP_STAGES if stage not in named and stage not in WAITING]
+    rest = [stage for stage in LOOP_STAGES if stage not in named and stage not in IDLE]
     yield "other", float(view.spans.of(*rest).seconds.sum())
 
 

@@ -30,6 +30,7 @@ STAGE_COLORS = {
     "weight_sync": "#009E73",
     "checkpoint": "#AA4499",
     "restore": "#CC79A7",
+    "observation": "#4D4D4D",
     "unattributed": "#FFFFFF",
 }
 PHASE_COLORS = {"rollout": "#2171B5", "transition": "#8C8C8C", "training": "#D55E00", "synchronisation": "#009E73"}
