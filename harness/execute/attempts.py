@@ -34,8 +34,8 @@ class Attempt:
 
     def as_dict(self, verdict: Verdict) -> dict[str, Any]:
         """For the cell's row."""
-        seconds = {"wall_s": self.outcome.wall_seconds, "returncode": self.outcome.returncode}
-        return {"attempt": self.number, **verdict.as_dict(), **seconds}
+        ended = {"wall_s": self.outcome.wall_seconds, "returncode": self.outcome.returncode}
+        return {"attempt": self.number, **verdict.as_dict(), **ended, "startup": self.outcome.startup}
 
 
 class Attempts:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,11 @@ import psutil
 from harness.contract import LedgerWriter
 from harness.contract.seal import write_json
 from harness.errors import HarnessBug
+from harness.execute.family import MARK, Family, by_pid, end_group, mark_of, marked
 from harness.probe.memory import pss_bytes
 
 POLL_SECONDS = 0.1
 SAMPLE_SECONDS = 1.0
-GRACE_SECONDS = 5.0
 PROCESS_FILE = "process.json"
 PR_SET_PDEATHSIG = 1
 Ending = Literal["exited", "timed_out", "out_of_memory"]
@@ -37,13 +37,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a process group ended."""
+    """How a process group ended. `startup` is what it said of itself before its first step, and at how many seconds."""
 
     ending: Ending
     returncode: int
     wall_seconds: float
     peak_bytes: int
     last_sign: str
+    startup: tuple[tuple[float, str], ...] = ()
 
 
 def progress_of(directory: Path) -> dict[str, Any] | None:
@@ -64,65 +65,15 @@ def _die_with_parent() -> Callable[[], None] | None:
     return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def end_group(pid: int, known: Iterable[psutil.Process] = ()) -> None:
-    """End a process group that we started and everything that came from it, also in sessions of its own (Ray's
-    daemons, their workers): first asked, then, after a grace, made to.
-
-    Args:
-        known: processes of it that were seen while it ran; once their parent is dead nothing else leads to them.
-    """
-    members = lineage([*_found(pid), *known])
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, sign)
-        members = lineage(members)
-        for member in members:
-            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                member.send_signal(sign)
-        deadline = time.monotonic() + GRACE_SECONDS
-        while (living := [member for member in members if _lives(member)]) and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
-        if not living:
-            return
-
-
-def _found(pid: int) -> list[psutil.Process]:
-    try:
-        return [psutil.Process(pid)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def lineage(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Those of some processes that still live, and all that descend from them. A pid that was given to another process
-    since is not taken for the one that was seen."""
-    members: dict[int, psutil.Process] = {}
-    for root in roots:
-        with suppress(psutil.NoSuchProcess):
-            if root.is_running():
-                members[root.pid] = root
-                members |= {child.pid: child for child in root.children(recursive=True)}
-    return list(members.values())
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
 def end_orphan(directory: Path) -> None:
     """End what an earlier, killed harness left running in a cell's directory, if they are still the same processes."""
-    path = directory / PROCESS_FILE
-    if not path.exists():
-        return
-    recorded = [tuple(entry) for entry in json.loads(path.read_text(encoding="utf-8"))["members"]]
-    found = [process for pid, _ in recorded for process in _found(pid)]
-    same = [process for process in found if (process.pid, process.create_time()) in recorded]
+    path, mark = directory / PROCESS_FILE, mark_of(directory)
+    recorded = json.loads(path.read_text(encoding="utf-8"))["members"] if path.exists() else []
+    found = [process for pid, _ in recorded for process in by_pid(pid)]
+    same = [process for process in found if [process.pid, process.create_time()] in recorded] + marked(mark)
     if same:
-        end_group(same[0].pid, same)
-    path.unlink()
+        end_group(same[0].pid, same, mark)
+    path.unlink(missing_ok=True)
 
 
 class Launcher:
@@ -133,8 +84,15 @@ class Launcher:
         self._directory, self._limits, self._sampler = directory, limits, sampler
         self._peak = 0
         self._last_sample = 0.0
-        self.members: list[psutil.Process] = []
+        self._signs: list[tuple[float, str]] = []
+        self._recorded: set[int] = set()
+        self._family: Family | None = None
         self.ended_at = 0
+
+    @property
+    def members(self) -> list[psutil.Process]:
+        """The processes of the group as they were last looked up."""
+        return self._family.members if self._family else []
 
     def run(self, argv: list[str], env: dict[str, str], on_poll: Callable[[], None]) -> Outcome:
         """Run `argv` to its end, or to a limit. `on_poll` is called several times a second.
@@ -154,15 +112,17 @@ class Launcher:
                 start_new_session=True,
                 preexec_fn=_die_with_parent(),
             )
+        self._family = Family(process.pid, mark_of(self._directory))
         try:
-            self._remember(_found(process.pid))
+            self._remember()
             ending = self._watch(process, start, on_poll)
             self.ended_at = time.perf_counter_ns()
         finally:
-            end_group(process.pid, self.members)
+            self._family.end()
             process.wait()
             (self._directory / PROCESS_FILE).unlink(missing_ok=True)
-        return Outcome(ending, process.returncode, time.monotonic() - start, self._peak, self._last_sign())
+        seconds = time.monotonic() - start
+        return Outcome(ending, process.returncode, seconds, self._peak, self._last_sign(), tuple(self._signs))
 
     def _watch(self, process: subprocess.Popen[bytes], start: float, on_poll: Callable[[], None]) -> Ending:
         while process.poll() is None:
@@ -170,17 +130,25 @@ class Launcher:
                 return "timed_out"
             if self._sample(process.pid) > self._limits.memory_bytes:
                 return "out_of_memory"
+            self._listen(time.monotonic() - start)
             on_poll()
             time.sleep(POLL_SECONDS)
         return "exited"
 
+    def _listen(self, seconds: float) -> None:
+        """Keep what the cell says of itself before its first step: later signs are counted, these would be lost."""
+        said = progress_of(self._directory)
+        if said and said["done"] == 0 and said["text"] not in [text for _, text in self._signs]:
+            self._signs.append((round(seconds, 1), said["text"]))
+
     def _sample(self, pid: int) -> int:
-        """PSS of the whole tree in bytes, read at most once a second: reading it walks every page table."""
+        """PSS of all its processes in bytes, read at most once a second: reading it walks every page table."""
         now = time.monotonic()
-        if now - self._last_sample < SAMPLE_SECONDS:
+        if now - self._last_sample < SAMPLE_SECONDS or self._family is None:
             return 0
         self._last_sample = now
-        self._remember(self._living(pid))
+        self._family.look()
+        self._remember()
         total = sum(pss_bytes(member.pid) or 0 for member in self.members)
         self._peak = max(self._peak, total)
         if self._sampler is not None and total:
@@ -195,18 +163,13 @@ class Launcher:
             self._sampler.write("memory", [row])
         return total
 
-    def _living(self, pid: int) -> list[psutil.Process]:
-        """The tree, and what was seen in it before its parent died."""
-        tree = {member.pid: member for member in lineage(_found(pid))}
-        return [*tree.values(), *(m for m in self.members if m.pid not in tree and m.is_running())]
-
-    def _remember(self, members: list[psutil.Process]) -> None:
+    def _remember(self) -> None:
         """On disk too, so that the next harness finds them if this one is killed."""
-        if [member.pid for member in members] == [member.pid for member in self.members]:
+        if {member.pid for member in self.members} == self._recorded:
             return
-        self.members = members
+        self._recorded = {member.pid for member in self.members}
         started = []
-        for member in members:
+        for member in self.members:
             with suppress(psutil.NoSuchProcess):
                 started.append((member.pid, member.create_time()))
         write_json(self._directory / PROCESS_FILE, {"members": started})
@@ -225,7 +188,7 @@ def child_environment(import_path: Path, cell_file: Path, extra: dict[str, str],
     Raises:
         HarnessBug: an adapter tries to set a variable that is the harness's own.
     """
-    own = {"RLAXES_CELL": str(cell_file), "PYTHONPATH": str(import_path)}
+    own = {MARK: str(cell_file), "PYTHONPATH": str(import_path)}
     if clash := own.keys() & extra.keys():
         raise HarnessBug(f"an adapter sets {sorted(clash)}, which are the harness's own")
     dropped = {"VIRTUAL_ENV", "PYTHONHOME", "PYTHONSTARTUP"}

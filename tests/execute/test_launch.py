@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from harness.errors import HarnessBug
+from harness.execute.family import MARK, mark_of
 from harness.execute.launch import PROCESS_FILE, Launcher, Limits, Outcome, child_environment, end_orphan
 from harness.execute.verdict import Verdict, judge, last_exception
 
@@ -18,7 +19,12 @@ GENEROUS = Limits(60, 2**40)
 
 
 def _run(folder: Path, code: str, limits: Limits = GENEROUS) -> Outcome:
-    return Launcher(folder, limits, None).run([sys.executable, "-c", code], dict(os.environ), lambda: None)
+    env = os.environ | {MARK: mark_of(folder)}
+    return Launcher(folder, limits, None).run([sys.executable, "-c", code], env, lambda: None)
+
+
+def _ended(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_output_is_kept_and_the_code_returned(tmp_path: Path) -> None:
@@ -40,8 +46,7 @@ def test_a_hang_is_ended_with_its_children_and_its_last_sign_is_told(tmp_path: P
     verdict = judge(outcome, tmp_path / "output.log", limits, finished=False)
     assert (verdict.status, verdict.cause) == ("failed", "system")
     assert "step 7 (7 of 20)" in str(verdict.reason)
-    child = int((tmp_path / "child").read_text())
-    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert _ended(int((tmp_path / "child").read_text()))
 
 
 def test_what_lives_in_a_session_of_its_own_is_ended_when_its_parent_is_killed(tmp_path: Path) -> None:
@@ -59,8 +64,55 @@ def test_what_lives_in_a_session_of_its_own_is_ended_when_its_parent_is_killed(t
     )
     assert _run(tmp_path, code).returncode == -9
     for name in ("daemon", "worker"):
-        pid = int((tmp_path / name).read_text())
-        assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        assert _ended(int((tmp_path / name).read_text()))
+
+
+DAEMON = """
+import os, pathlib, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        {first}
+        pathlib.Path('daemon.partial').write_text(str(os.getpid())); os.rename('daemon.partial', 'daemon')
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+while not os.path.exists('daemon'):
+    time.sleep(0.01)
+"""
+"""A daemon that nothing leads to: its parent has ended before anybody looked, and it is in a session of its own."""
+
+
+@pytest.mark.parametrize("first", ["pass", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_a_daemon_that_forked_twice_is_ended_whether_it_listens_or_not(tmp_path: Path, first: str) -> None:
+    assert _run(tmp_path, DAEMON.format(first=first)).returncode == 0
+    assert _ended(int((tmp_path / "daemon").read_text()))
+
+
+def test_a_daemon_of_a_killed_harness_is_ended_by_the_next(tmp_path: Path) -> None:
+    env = os.environ | {MARK: mark_of(tmp_path)}
+    subprocess.run([sys.executable, "-c", DAEMON.format(first="pass")], cwd=tmp_path, env=env, check=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    end_orphan(other)
+    assert not _ended(int((tmp_path / "daemon").read_text()))
+    end_orphan(tmp_path)
+    assert _ended(int((tmp_path / "daemon").read_text()))
+
+
+def test_what_a_cell_says_before_its_first_step_is_kept(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, time\n"
+        "from harness.probe import Probe\n"
+        "probe = Probe({'directory': '.', 'attempt': 0, 'run_id': 'r'}, enabled=False)\n"
+        "for done, text in [(0, 'starting'), (0, 'loading'), (1, 'step 1')]:\n"
+        "    probe.progress(done, 2, text); time.sleep(0.4)\n"
+    )
+    outcome = Launcher(tmp_path, GENEROUS, None).run(
+        [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, lambda: None
+    )
+    assert [text for _, text in outcome.startup] == ["starting", "loading"]
+    assert "step 1 (1 of 2)" in outcome.last_sign
 
 
 def test_a_process_past_its_memory_limit_is_ended(tmp_path: Path) -> None:

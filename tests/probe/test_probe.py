@@ -71,6 +71,13 @@ def test_progress_is_whole_on_disk_and_rate_limited(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "progress.json").read_text()) == {"done": 5, "total": 5, "text": "training"}
 
 
+def test_what_is_said_before_the_first_step_is_never_left_out(tmp_path: Path) -> None:
+    probe = Probe(_cell(tmp_path))
+    for text in ("starting Ray", "loading vLLM"):
+        probe.progress(0, 5, text)
+    assert json.loads((tmp_path / "progress.json").read_text())["text"] == "loading vLLM"
+
+
 def test_stages_are_sampled_in_turn_and_not_more_often_than_a_run_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([10.0, 10.1, 10.2, 10.3, 11.5, 11.6, 12.8])
     monkeypatch.setattr(memory.time, "monotonic", lambda: next(clock))
