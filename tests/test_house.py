@@ -14,7 +14,7 @@ BELOW = {
     "probe": {"contract"},
     "theory": {"contract"},
     "audit": {"contract"},
-    "task": {"contract"},
+    "task": {"contract", "probe"},
     "execute": {"task", "contract", "probe"},
     "measure": {"contract", "theory"},
     "compare": {"measure", "contract"},

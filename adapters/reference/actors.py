@@ -6,13 +6,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from adapters.reference.checkpoint import TrainerPart
-from adapters.reference.faults import Faults
-from adapters.reference.faulty_verifier import start_verifier
 from adapters.reference.messages import Answer, Receipt, Request, Scores, Scoring, Shipment, Update
 from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Bundle
+from harness.task.faulty_verifier import start_verifier
 from harness.task.verifier import Verdict
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class VerifierActor(_Role):
         from adapters.reference.tokens import load_decoder
 
         role = f"verifier-{self._number}"
-        verifier = self._stack.enter_context(start_verifier(self._settings, self._bundle, role))
+        verifier = self._stack.enter_context(start_verifier(self._probe.cell, self._bundle, role))
         self._scorer = LocalScorer(verifier, load_decoder(self._bundle.model_dir), self._probe)
 
     def score(self, asked: Scoring) -> list[tuple[str, Verdict]]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from adapters.reference.faults import Faults
+from harness.probe.faults import Faults
 
 MANIFEST, PARTIAL = "manifest.json", ".partial"
 

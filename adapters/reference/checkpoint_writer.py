@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adapters.reference.checkpoint import CheckpointStore, TrainerPart, digest_of, write_file, write_json
-from adapters.reference.faults import Faults
 from harness.errors import SystemFailure
 from harness.probe import Probe
+from harness.probe.faults import Faults
 
 STATE, QUEUE = "state.json", "queue.jsonl"
 POLL_SECONDS = 0.02

@@ -9,8 +9,6 @@ from transformers import AutoTokenizer
 from adapters.reference.buffer import RolloutBuffer
 from adapters.reference.engines import make_engine
 from adapters.reference.facts import trainer_facts
-from adapters.reference.faults import Faults
-from adapters.reference.faulty_verifier import start_verifier
 from adapters.reference.keeper import Keeper, Kept
 from adapters.reference.learner import Learner
 from adapters.reference.loop import Loop, Parts
@@ -27,7 +25,9 @@ from adapters.reference.trainer_state import TrainerState
 from adapters.reference.turns import longest_prompt
 from adapters.reference.weights import InProcessSender
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Bundle
+from harness.task.faulty_verifier import start_verifier
 
 
 class LocalFacts:
@@ -54,7 +54,7 @@ def build_colocated(settings: Settings, probe: Probe, stack: ExitStack) -> Built
     bundle = Bundle.load(settings.bundle)
     prompts = [prompt.token_ids for prompt in bundle.prompts]
     scheduler = PromptScheduler(bundle.prompts, settings)
-    verifier = stack.enter_context(start_verifier(settings, bundle, "verifier-0"))
+    verifier = stack.enter_context(start_verifier(probe.cell, bundle))
     tokenizer = AutoTokenizer.from_pretrained(bundle.model_dir, local_files_only=True)
     model = load_policy(bundle.model_dir, settings.device)
     check_output_layer(model, prompts[0], settings.device)

@@ -50,7 +50,7 @@ class ReferenceDriver:
             return f"{task['name']} has turns, which end with EOS: on the fixed-length track none ends"
         if options["engine"] == "vllm" and task["temperature"] > VLLM_HOTTEST:
             return f"vLLM takes no temperature above {VLLM_HOTTEST:g}"
-        return refusal(Settings.from_cell(asdict(cell)))
+        return _unbroken(cell) or refusal(Settings.from_cell(asdict(cell)))
 
     def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
         """One row for each task setting, and one for the track."""
@@ -59,6 +59,15 @@ class ReferenceDriver:
     def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
         """None of its own."""
         return native_figures(cell_dir)
+
+
+def _unbroken(cell: Cell) -> str | None:
+    """A publication that moves no tensors can reach nobody corrupted, and nobody dies of it."""
+    shared = cell.layout["name"].startswith("colocated") and cell.adapter_options["engine"] == "transformers"
+    points = [fault["point"] for fault in cell.fault.get("faults", ()) if fault["point"].startswith("publication.")]
+    if not shared or not points:
+        return None
+    return f"{points[0]} never comes: the embedded engine holds the trained module itself, a publication moves nothing"
 
 
 driver = ReferenceDriver()

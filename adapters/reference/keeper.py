@@ -11,7 +11,6 @@ from typing import Any
 from adapters.reference.checkpoint import Checkpoint, CheckpointStore
 from adapters.reference.checkpoint_items import Place, given_items, moving_items
 from adapters.reference.checkpoint_writer import QUEUE, STATE, CheckpointWriter, Draft, KeptTrainer, digests
-from adapters.reference.faults import Faults
 from adapters.reference.learner import Learner
 from adapters.reference.publisher import Publisher
 from adapters.reference.sample_lines import from_lines, to_lines
@@ -20,6 +19,7 @@ from adapters.reference.scheduler import PromptScheduler
 from adapters.reference.settings import Settings
 from harness.errors import SystemFailure
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Bundle
 from harness.theory.checkpoint import best_interval
 

@@ -10,13 +10,13 @@ import torch
 
 from adapters.reference.door import Door
 from adapters.reference.engine import Engine, Finished, Generation
-from adapters.reference.faults import Faults
 from adapters.reference.messages import Answer, Receipt, Request, Shipment
 from adapters.reference.receiver import Receiver
 from adapters.reference.settings import Settings
 from adapters.reference.turns import conduct
 from harness.errors import SystemFailure
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Prompt
 
 

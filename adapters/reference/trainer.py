@@ -13,7 +13,6 @@ from torch import Tensor
 from adapters.reference import lora
 from adapters.reference.batches import Packed, spread
 from adapters.reference.correction import Correction
-from adapters.reference.faults import Faults
 from adapters.reference.messages import Scores, Update
 from adapters.reference.microbatches import MicroBatch, assemble, packed_of, shares
 from adapters.reference.objective import kl_terms, policy_terms
@@ -25,6 +24,7 @@ from adapters.reference.samples import Sample
 from adapters.reference.settings import Settings
 from harness.errors import SystemFailure, UserError
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.probe.probe import Span
 from harness.probe.readback import tensors_sha256
 

@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from adapters.reference.checkpoint import TrainerPart, Written, digest_of, write_file, write_json
-from adapters.reference.faults import Faults
 from adapters.reference.trainer import Trainer
 from harness.errors import SystemFailure
+from harness.probe.faults import Faults
 
 TENSORS = "trainer.safetensors"
 PARAMETER, VERSION = "parameter.", "version"

@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from adapters.reference.batches import pack
-from adapters.reference.faults import Faults
 from adapters.reference.messages import Part, Place, Shipment, total_digest
 from adapters.reference.policy import policy_logits, sampled_logprobs
 from adapters.reference.ranks import shard_of, whole
@@ -21,6 +20,7 @@ from adapters.reference.settings import Settings
 from adapters.reference.slots import Slots
 from adapters.reference.trainer import Trainer
 from harness.errors import SystemFailure
+from harness.probe.faults import Faults
 
 ALIGNMENT = 64
 # Bytes are hashed while they are still in the cache from having been copied.

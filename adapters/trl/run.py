@@ -23,7 +23,7 @@ from harness.errors import SystemFailure
 from harness.probe import Probe
 from harness.probe.readback import model_facts, parameter_sha256, threads, versions
 from harness.task.bundle import Bundle
-from harness.task.verifier import Verifier
+from harness.task.faulty_verifier import start_verifier
 
 TRAINER_MODELS = ["temperature"]
 """Decoding knobs that TRL's trainer log-probs model: it divides the logits by the temperature and does no more."""
@@ -39,8 +39,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     cell = probe.cell
     torch.set_num_threads(cell["profile"]["threads"])
     bundle = Bundle.load(Path(cell["bundle"]))
-    verifier = Verifier.start(bundle, cell["task"]["verifier_timeout_s"])
-    stack.callback(verifier.close)
+    verifier = stack.enter_context(start_verifier(cell, bundle))
     reward = VerifierReward(verifier)
     if cell["layout"]["name"] == "disaggregated_sync":
         _start_server(cell, bundle, stack)

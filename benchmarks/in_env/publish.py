@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from adapters.reference.engines import make_engine
-from adapters.reference.faults import Faults
 from adapters.reference.messages import Answer, Receipt, Shipment
 from adapters.reference.policy import load_policy
 from adapters.reference.publisher import Publisher
@@ -22,6 +21,7 @@ from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
 from adapters.reference.weights import make_sender
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Bundle
 
 PAIRS = 9

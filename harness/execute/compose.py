@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 import conf
 from harness.errors import UserError
 from harness.execute.adapter import BUILT_IN, find_adapters
+from harness.execute.drills import check_fault
 
 SWEPT = ("adapter", "layout", "track", "fault")
 UNDISTURBED = "none"
@@ -190,5 +191,6 @@ def validate(config: Config) -> None:
     if config["fault"]["name"] != UNDISTURBED and "checkpoint" not in config["adapter"]:
         name = config["adapter"]["name"]
         raise UserError(f"adapter {name} keeps no checkpoint that rlaxes can set, so no drill can resume it")
+    check_fault(config["fault"])
     if task["temperature"] <= 0:
         raise UserError(f"task.temperature={task['temperature']}: it has to be above 0 (a greedy policy has no ratio)")

@@ -13,10 +13,9 @@ import psutil
 
 from harness.errors import UserError
 from harness.execute.launch import progress_of
+from harness.probe.faults import PROCESSES
 
 UNITS = ("seconds", "steps")
-PROCESSES = "processes"
-"""The folder in a cell's directory where each process that writes to the ledger leaves its pid, under its name."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from harness.errors import HarnessBug, PrerequisiteError, UserError
 from harness.execute.adapter import import_folder
 from harness.execute.attempts import Attempt, Attempts
 from harness.execute.cell import Cell
+from harness.execute.drills import refusal
 from harness.execute.launch import Limits, child_environment, end_orphan, progress_of
 from harness.execute.machine import load
 from harness.execute.plan import PlannedCell
@@ -21,10 +22,9 @@ from harness.execute.prepare import Prepared
 from harness.execute.progress import Display
 from harness.execute.run_folder import DONE, RunFolder
 from harness.execute.verdict import Verdict
+from harness.probe.faults import ACTED
 
 Say = Callable[[str], None]
-ACTED = "faults"
-"""The folder in a cell's directory where each fault that acted leaves a file."""
 
 
 class Runner:
@@ -108,7 +108,7 @@ class Runner:
 
     def _work(self, planned: PlannedCell, cell: Cell) -> dict[str, Any]:
         driver = planned.adapter.driver
-        if reason := driver.skip(cell):
+        if reason := refusal(planned.adapter, cell.fault, cell.adapter_options) or driver.skip(cell):
             return Verdict("not_run", None, reason).as_dict()
         python = self._prepared.python(planned)
         launch = driver.render(cell)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from harness.contract import PROCESS_DIED, QUEUE_EVENTS, RESUMED, STAGES, LedgerWriter, process_name
 from harness.errors import HarnessBug
+from harness.probe.faults import PROCESSES
 from harness.probe.memory import MemorySampler
 
 CELL_VARIABLE = "RLAXES_CELL"
@@ -223,7 +224,7 @@ class Probe:
             self._writer.close()
 
     def _say_where(self, process: str) -> None:
-        folder = self._directory / "processes"
+        folder = self._directory / PROCESSES
         folder.mkdir(exist_ok=True)
         partial = self._directory / f"{process}.pid.partial"
         partial.write_text(str(os.getpid()), encoding="ascii")

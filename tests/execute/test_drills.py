@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.errors import UserError
 from harness.execute.compose import compose_choices, options_of
-from harness.execute.killer import PROCESSES, Kill, Killer
+from harness.execute.killer import Kill, Killer
 from harness.execute.session import choices_of, drill_choices, run_session
+from harness.probe.faults import PROCESSES
 
 COMMON = ["adapter=fake", "task.steps=6", "task.warmup_steps=1"]
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.reference.checkpoint import Checkpoint, CheckpointStore, Written, write_file, write_json
-from adapters.reference.faults import Faults
 from harness.errors import SystemFailure
+from harness.probe.faults import Faults
 from tests.adapters.reference.cells import settings
 
 FILES = {"trainer.safetensors": 5000, "state.json": 300, "queue.jsonl": 0}

@@ -16,7 +16,6 @@ from adapters.reference import keeper as keeper_module
 from adapters.reference.checkpoint import TrainerPart, write_file
 from adapters.reference.checkpoint_items import Place
 from adapters.reference.engine import Completion
-from adapters.reference.faults import Faults
 from adapters.reference.keeper import Keeper, Kept
 from adapters.reference.learner import Learner
 from adapters.reference.publisher import Publisher
@@ -27,6 +26,7 @@ from adapters.reference.settings import Settings
 from harness.contract import compact, read_cell
 from harness.errors import SystemFailure
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Prompt
 from harness.task.verifier import Verdict
 from tests.adapters.reference.cells import cell

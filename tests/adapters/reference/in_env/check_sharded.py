@@ -10,13 +10,13 @@ import torch
 import torch.distributed as dist
 from torch import multiprocessing
 
-from adapters.reference.faults import Faults
 from adapters.reference.messages import Shipment, merged
 from adapters.reference.ranks import RankGroup, whole
 from adapters.reference.receiver import Receiver
 from adapters.reference.settings import Lora
 from adapters.reference.trainer import Trainer
 from adapters.reference.weights import FileSender, MemorySender
+from harness.probe.faults import Faults
 from tests.adapters.reference.in_env import tiny
 
 RANKS = 2

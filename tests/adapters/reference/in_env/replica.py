@@ -10,7 +10,6 @@ import torch
 
 from adapters.reference.engine import Engine
 from adapters.reference.engine_transformers import TransformersEngine
-from adapters.reference.faults import Faults
 from adapters.reference.lora import add_lora
 from adapters.reference.messages import Answer, Receipt, Request, Shipment
 from adapters.reference.publisher import Publisher
@@ -19,6 +18,7 @@ from adapters.reference.settings import Settings
 from adapters.reference.trainer import Trainer
 from adapters.reference.weights import MemorySender
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.task.bundle import Prompt
 from tests.adapters.reference.in_env import tiny
 

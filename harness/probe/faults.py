@@ -1,4 +1,8 @@
-"""Faults on purpose: a drill names a point of the loop and what happens there [12.5.3]. Standard library only."""
+"""Faults on purpose: a drill names a point of a run and what happens there [12.5.3]. Standard library only.
+
+The points are the same for every adapter; which of them its processes pass, each adapter says in its `adapter.yaml`
+under `drills`.
+"""
 
 import errno
 import os
@@ -6,11 +10,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, Self
 
-from adapters.reference.settings import Settings
-from harness.errors import SystemFailure, UserError
+from harness.errors import SystemFailure
 
 POINTS = (
     "trainer.after_checkpoint",
@@ -24,7 +28,37 @@ POINTS = (
     "controller.step",
 )
 ACTIONS = ("kill", "raise", "hang", "enospc", "corrupt")
+ACTED = "faults"
+"""The folder in a cell's directory where each fault that acted leaves a file, named by its number."""
+PROCESSES = "processes"
+"""The folder in a cell's directory where each process that writes to the ledger leaves its pid, under its name."""
 HANG_SECONDS = 3600.0
+
+
+class Drilled(Protocol):
+    """What is known of a cell: where it lives, how often it was started before, and its fault."""
+
+    @property
+    def directory(self) -> Path:
+        """The cell's folder."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """0 in the first attempt."""
+        ...
+
+    @property
+    def fault(self) -> Mapping[str, Any]:
+        """As in `conf/fault/`; may be empty."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Cell:
+    directory: Path
+    attempt: int
+    fault: Mapping[str, Any]
 
 
 class Faults:
@@ -32,16 +66,19 @@ class Faults:
     its kind (`rollout`). Each acts once in a cell: not in a later attempt, nor in the process that replaces a dead one.
     """
 
-    def __init__(self, settings: Settings, role: str) -> None:
-        """Raises UserError where the drill names a point or an action that there is not."""
-        for fault in settings.fault.get("faults", ()):
-            if fault["point"] not in POINTS or fault["action"] not in ACTIONS:
-                raise UserError(f"fault {fault}: points are {', '.join(POINTS)}; actions are {', '.join(ACTIONS)}")
-        self._fired = settings.directory / "faults"
-        known = enumerate(settings.fault.get("faults", ())) if settings.attempt == 0 else ()
+    def __init__(self, cell: Drilled, role: str, victim: str | None = None) -> None:
+        """`victim` is a glob over the names under which processes write to the ledger: whom `kill` hits where the role
+        is not this process."""
+        self._fired, self._processes = cell.directory / ACTED, cell.directory / PROCESSES
+        known = enumerate(cell.fault.get("faults", ())) if cell.attempt == 0 else ()
         self._mine = {number: fault for number, fault in known if fault["role"] in (role, role.rsplit("-", 1)[0])}
-        self._role = role
+        self._role, self._victim = role, victim
         self._passed: Counter[str] = Counter()
+
+    @classmethod
+    def of(cls, cell: Mapping[str, Any], role: str, victim: str | None = None) -> Self:
+        """The same, from the content of a `cell.json`."""
+        return cls(_Cell(Path(cell["directory"]), cell["attempt"], cell["fault"]), role, victim)
 
     def at(self, point: str, place: int | None = None, *, passings: int = 1) -> bool:
         """This point is passed: `passings` times more, counted from 1, or at a `place` of its own count (a step). The
@@ -77,7 +114,25 @@ class Faults:
         action = self._mine[number]["action"]
         if action == "corrupt":
             return True
+        if action == "kill" and self._victim is not None:
+            _kill(self._processes, self._victim)
+            return False
         return _end(action, f"{point} of {self._role}, on purpose")
+
+
+def _kill(processes: Path, victim: str) -> None:
+    """SIGKILL to the first process of that name.
+
+    Raises:
+        SystemFailure: there is none.
+    """
+    for path in sorted(processes.glob(victim)):
+        try:
+            os.kill(int(path.read_text(encoding="ascii")), signal.SIGKILL)
+        except (ProcessLookupError, ValueError):
+            continue
+        return
+    raise SystemFailure(f"a fault was to kill {victim}, and no process of that name lives")
 
 
 def _end(action: str, where: str) -> NoReturn:

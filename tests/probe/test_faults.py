@@ -3,20 +3,21 @@
 import errno
 import multiprocessing
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.reference.faults import Faults
-from harness.errors import SystemFailure, UserError
-from tests.adapters.reference.cells import settings
+from harness.errors import SystemFailure
+from harness.probe.faults import PROCESSES, Faults
 
 
-def faults(folder: Path, me: str, /, attempt: int = 0, **fault: Any) -> Faults:
+def faults(folder: Path, me: str, /, attempt: int = 0, victim: str | None = None, **fault: Any) -> Faults:
     planned = {"point": "rollout.generate", "role": "rollout", "at": 2, "action": "raise"} | fault
     drill = {"name": "check", "restarts": 1, "faults": [planned]}
-    return Faults(settings(folder, fault=drill, attempt=attempt), me)
+    return Faults.of({"directory": str(folder), "attempt": attempt, "fault": drill}, me, victim)
 
 
 def test_acts_on_its_passing_and_once_in_a_cell(tmp_path: Path) -> None:
@@ -61,7 +62,15 @@ def test_kills_its_own_process(tmp_path: Path) -> None:
     assert child.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("wrong", [{"point": "trainer.updates"}, {"action": "explode"}])
-def test_a_drill_that_cannot_be_is_refused(tmp_path: Path, wrong: dict[str, str]) -> None:
-    with pytest.raises(UserError, match=next(iter(wrong.values()))):
-        faults(tmp_path, "rollout-0", **wrong)
+def test_kills_the_role_where_it_is_another_process(tmp_path: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    (tmp_path / PROCESSES).mkdir()
+    (tmp_path / PROCESSES / "rollout-0").write_text("none", encoding="utf-8")
+    (tmp_path / PROCESSES / "rollout-1").write_text(str(other.pid), encoding="utf-8")
+    mine = faults(tmp_path, "rollout", victim="rollout-*", action="kill", at=1)
+    assert not mine.at("rollout.generate")
+    assert other.wait(30) == -signal.SIGKILL
+    nobody = faults(tmp_path / "none", "rollout", victim="rollout-*", action="kill", at=1)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(SystemFailure, match="no process of that name lives"):
+        nobody.at("rollout.generate")
