@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from harness.compare.rows import Row
 from harness.report import format as fmt
 from harness.report.measured import BARE, UNTRUSTED
 from harness.report.model import Caution, ReportModel
@@ -87,11 +88,18 @@ def _unattributed(model: ReportModel) -> Iterator[Caution]:
 
 def _blemishes(model: ReportModel) -> Iterator[Caution]:
     for tag, words in COUNTED.items():
-        for row in model.rows:
-            if row.measure == tag and row.value:
-                variant = f" ({fmt.words(row.variant)})" if row.variant else ""
-                text = f"{fmt.number(row.value)} {words}{variant}"
-                yield Caution(_who(model, row.adapter, row.layout, row.track), f"{text}.")
+        rows = [row for row in model.rows if row.measure == tag and row.value]
+        for column in dict.fromkeys((row.adapter, row.layout, row.track) for row in rows):
+            here = [row for row in rows if (row.adapter, row.layout, row.track) == column]
+            whole = max(row.value or 0.0 for row in here)
+            yield Caution(_who(model, *column), f"{fmt.number(whole)} {words}{_by_variant(here, whole)}.")
+
+
+def _by_variant(rows: list[Row], whole: float) -> str:
+    """What kinds there are, with the count of each that is not all of them."""
+    kinds = [row for row in rows if row.variant]
+    named = [fmt.words(r.variant) + ("" if r.value == whole else f" {fmt.number(r.value or 0.0)}") for r in kinds]
+    return f" ({', '.join(named)})" if named else ""
 
 
 def _incomparable(model: ReportModel) -> Iterator[Caution]:

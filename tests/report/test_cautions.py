@@ -69,6 +69,14 @@ def test_a_count_that_should_be_zero() -> None:
     assert caution.text.startswith("12 records sampled with a decoding")
 
 
+def test_a_count_and_its_kinds_are_said_once() -> None:
+    model = _calm()
+    kinds = {"": 12.0, "top_k": 12.0, "min_p": 3.0}
+    model.rows = [replace(row("trl", UNMODELLED, value=value), variant=kind) for kind, value in kinds.items()]
+    (caution,) = cautions_of(model)
+    assert caution.text.endswith("does not model (top k, min p 3).")
+
+
 def test_a_load_that_is_not_of_the_run_itself() -> None:
     model = _calm()
     model.provenance = {"load": {"before": [0.1]}, "cores": 2}
