@@ -4,7 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from adapters.openrlhf.settings import skip_reason
+from adapters.openrlhf.native import native_figures
+from adapters.openrlhf.shape import misfit
 from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
 
@@ -18,7 +19,7 @@ class OpenRlhfDriver:
 
     def skip(self, cell: Cell) -> str | None:
         """Layouts and tasks that OpenRLHF does not have, or that this machine cannot hold."""
-        return skip_reason(asdict(cell))
+        return misfit(asdict(cell))
 
     def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
         """One row for each task setting."""
@@ -26,7 +27,7 @@ class OpenRlhfDriver:
 
     def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
         """What OpenRLHF logged of itself."""
-        return []
+        return native_figures(cell_dir)
 
 
 driver = OpenRlhfDriver()
