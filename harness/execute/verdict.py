@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.execute.launch import Limits, Outcome
+from harness.execute.tracebacks import root_exception
 
-TAIL_BYTES = 64 * 1024
+TAIL_BYTES = 256 * 1024
 OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|MemoryError|can't allocate memory|CUDA out of memory|std::bad_alloc")
-EXCEPTION = re.compile(
-    r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Failure|Bug|Refused|Interrupt|Exit)): ?(?P<text>.*)$"
-)
 Status = Literal["ok", "failed", "not_run", "torn"]
 
 
@@ -37,12 +35,6 @@ def _tail(path: Path, start: int) -> str:
         return file.read().decode("utf-8", "replace")
 
 
-def last_exception(output: str) -> tuple[str, str] | None:
-    """Name and text of the last exception that a log shows."""
-    hits = [match for line in output.splitlines() if (match := EXCEPTION.match(line.strip()))]
-    return (hits[-1]["name"], hits[-1]["text"]) if hits else None
-
-
 def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool, log_start: int = 0) -> Verdict:
     """The verdict on an ended process group.
 
@@ -66,17 +58,16 @@ def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool,
 
 
 def _judge_crash(outcome: Outcome, output: str) -> Verdict:
-    found = last_exception(output)
+    found = root_exception(output)
     if outcome.returncode < 0 and found is None:
         return Verdict("failed", "system", f"killed by signal {-outcome.returncode}; last sign: {outcome.last_sign}")
     if found is None:
         return Verdict("failed", "system", f"ended with {outcome.returncode}; last sign: {outcome.last_sign}")
-    name, text = found
-    short = f"{name.rsplit('.', 1)[-1]}: {text}"[:300]
-    if OUT_OF_MEMORY.search(f"{name}: {text}"):
+    short = found.words()
+    if OUT_OF_MEMORY.search(f"{found.name}: {found.text}"):
         return Verdict("failed", "system", f"out of memory: {short}")
-    if "No space left on device" in text:
+    if "No space left on device" in found.text:
         return Verdict("failed", "infrastructure", f"disk full: {short}")
-    if name.endswith(("HarnessBug", "BatchRefused")):
+    if found.name.endswith(("HarnessBug", "BatchRefused")):
         return Verdict("failed", "harness", short)
     return Verdict("failed", "system", short)

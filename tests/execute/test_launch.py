@@ -13,7 +13,7 @@ import pytest
 from harness.errors import HarnessBug
 from harness.execute.family import MARK, mark_of
 from harness.execute.launch import PROCESS_FILE, Launcher, Limits, Outcome, child_environment, end_orphan
-from harness.execute.verdict import Verdict, judge, last_exception
+from harness.execute.verdict import Verdict, judge
 
 GENEROUS = Limits(60, 2**40)
 
@@ -189,4 +189,3 @@ def test_ending_with_zero_is_not_enough(tmp_path: Path) -> None:
     ended = Outcome("exited", 0, 1.0, 0, "")
     assert judge(ended, tmp_path / "output.log", GENEROUS, finished=True) == Verdict("ok")
     assert judge(ended, tmp_path / "output.log", GENEROUS, finished=False).status == "failed"
-    assert last_exception("nothing here") is None
