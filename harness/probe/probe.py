@@ -47,7 +47,7 @@ class Probe:
         if enabled:
             self._say_where(process)
         self._memory = MemorySampler() if enabled else None
-        self._last_progress = 0.0
+        self._last_progress, self._done = 0.0, -1
 
     @classmethod
     def from_environment(cls, process: str = "main") -> Self:
@@ -203,12 +203,14 @@ class Probe:
         self._write("manifest", [{"key": key, "value": json.dumps(value)}])
 
     def progress(self, done: int, total: int, text: str) -> None:
-        """Tell the harness how far the run is; at most a few times a second reach the disk."""
+        """Tell the harness how far the run is, and in `text` what it is at ("starting Ray", "loading vLLM"): the last
+        sign of life, which the row of a hang shows. Of steps in quick succession only a few a second reach the disk;
+        what is said before the first one, or at one and the same, always does."""
         now = time.monotonic()
-        if now - self._last_progress < PROGRESS_SECONDS and done < total:
+        if now - self._last_progress < PROGRESS_SECONDS and self._done < done < total:
             return
-        self._last_progress = now
-        partial = self._directory / "progress.partial"
+        self._last_progress, self._done = now, done
+        partial = self._directory / f"progress.{os.getpid()}.partial"
         partial.write_text(json.dumps({"done": done, "total": total, "text": text}), encoding="utf-8")
         partial.replace(self._directory / "progress.json")
 
