@@ -72,7 +72,12 @@ def pace_of(cell: Mapping[str, Any]) -> Pace:
     updates, prompts = minibatches * epochs // cut, int(task["prompts_per_batch"]) // cut
     left = int(cell["layout"]["lag_bound"]) - (per_sync - 1) * updates
     ahead = max(left // (per_sync * updates), 0)
-    common = {"mode": mode, "updates_per_batch": updates, "prompts": prompts, "batches_per_sync": per_sync}
+    common: dict[str, Any] = {
+        "mode": mode,
+        "updates_per_batch": updates,
+        "prompts": prompts,
+        "batches_per_sync": per_sync,
+    }
     if mode in V1_ASYNC:
         asked = options["warmup_batches"]
         most = (ahead + 1) * per_sync * updates - updates
