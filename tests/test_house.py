@@ -16,6 +16,7 @@ BELOW = {
     "audit": {"contract"},
     "task": {"contract", "probe"},
     "execute": {"task", "contract", "probe"},
+    "ingest": {"execute", "audit", "contract"},
     "measure": {"contract", "theory"},
     "compare": {"measure", "contract"},
     "report": {"compare", "measure", "audit", "theory", "contract"},

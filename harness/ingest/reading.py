@@ -21,7 +21,7 @@ class Block:
         kind: what it speaks of; `summary` is of the whole run (a last entry, a table under it), `config` are settings.
         values: by the framework's own key, as written; a value that is not a number is left out (and warned of), NaN
             and infinities are kept.
-        scope: what else tells it from another block of the same step (`orchestrator`, a rank); empty where nothing does.
+        scope: what else tells it from another block of the same step (`orchestrator`, a rank); empty where nothing.
         words: settings and labels that are no numbers, by key.
     """
 

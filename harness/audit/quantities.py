@@ -1,0 +1,101 @@
+"""The quantities that the audit's rules speak of, whoever wrote them: a log, a table in a paper, our own ledger."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+QUANTITIES: dict[str, tuple[str, str]] = {
+    "step_seconds": ("s", "wall time of one step as its writer times it"),
+    "stage_seconds": ("s", "time of one named stage within a step; `part` names the stage"),
+    "outside_seconds": ("s", "time of a step that its own timer leaves out (validation, checkpoints); `part` names it"),
+    "wait_seconds": ("s", "time that the trainer waits for rollouts in a step"),
+    "run_seconds": ("s", "wall time of the whole run"),
+    "steps": ("1", "steps of the run"),
+    "total_tokens": ("tokens", "prompt and response tokens of a step, each prompt once for each of its samples"),
+    "prompt_tokens": ("tokens", "prompt tokens of a step"),
+    "response_tokens": ("tokens", "tokens that the policy sampled in a step"),
+    "cumulative_tokens": ("tokens", "tokens since the start of the run"),
+    "tokens_per_second": ("tokens/s", "tokens over time, of the whole run"),
+    "tokens_per_second_per_device": ("tokens/s", "tokens over time and devices"),
+    "devices": ("1", "devices that a rate was divided by"),
+    "devices_declared": ("1", "devices of the run, trainer and rollout"),
+    "mfu": ("share", "model operations over the peak rate"),
+    "memory_allocated": ("bytes", "peak that the allocator handed out on one device"),
+    "memory_reserved": ("bytes", "peak that the allocator held on one device"),
+    "memory_card": ("bytes", "what one device has"),
+    "response_length_mean": ("tokens", "mean length of a response"),
+    "response_length_max": ("tokens", "longest response"),
+    "length_cap": ("tokens", "the limit that responses were cut at"),
+    "clipped_share": ("share", "share of responses that the limit cut"),
+    "samples": ("1", "responses of a step"),
+    "prompts": ("1", "prompts of a step"),
+    "group_size": ("1", "responses of one prompt"),
+    "reward_mean": ("1", "mean reward of a step"),
+    "reward_max": ("1", "largest reward of a step"),
+    "reward_min": ("1", "smallest reward of a step"),
+    "reward_std": ("1", "standard deviation of rewards"),
+    "degenerate_fraction": ("share", "share of groups whose rewards are all equal"),
+    "advantage_max": ("1", "largest advantage of a step"),
+    "advantage_min": ("1", "smallest advantage of a step"),
+    "grad_norm": ("1", "norm of the gradients before clipping"),
+    "loss": ("1", "the loss of a step"),
+    "lag_config": ("updates", "lag that the settings allow"),
+    "lag_mean": ("updates", "mean lag by versions"),
+    "lag_max": ("updates", "largest lag by versions"),
+    "ratio_mean": ("1", "mean importance ratio"),
+    "ratio_max": ("1", "largest importance ratio"),
+    "ratio_min": ("1", "smallest importance ratio"),
+    "ratio_cap": ("1", "what ratios were truncated at"),
+    "ess_share": ("share", "effective sample size over the number of samples"),
+    "logprob": ("nats", "log-probability of one sampled token"),
+    "probability_sum": ("1", "what the probabilities of one distribution add up to"),
+}
+"""Name -> unit and definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a number stands: a file and line (0 where a line means nothing), the key, the step."""
+
+    file: str
+    line: int
+    key: str
+    step: int | None = None
+
+    def __str__(self) -> str:
+        """For a finding's evidence."""
+        return f"{self.file}:{self.line} {self.key}" if self.line else f"{self.file} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One number under the name of a quantity. `part` tells apart what one case has several of (stages)."""
+
+    quantity: str
+    value: float
+    where: Where
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one step, one row of a table, or one run says of itself; what rules are asked about.
+
+    Attributes:
+        name: what it is called in a finding.
+        observations: its numbers.
+        facts: settings and labels that rules may ask for (`mode`, `framework`, `synchrony`), as text.
+        earlier: the case of the step before in the same run, for rules about change; None for the first.
+    """
+
+    name: str
+    observations: tuple[Observation, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    earlier: "Case | None" = None
+
+    def of(self, quantity: str, part: str | None = None) -> Iterator[Observation]:
+        """Its numbers of a quantity."""
+        return (o for o in self.observations if o.quantity == quantity and part in (None, o.part))
+
+    def one(self, quantity: str, part: str | None = None) -> Observation | None:
+        """The first of them, or None."""
+        return next(self.of(quantity, part), None)

@@ -1,0 +1,154 @@
+"""What a framework's own keys mean: one map a framework, from `adapters/<name>/keys.yaml` and its self-report.
+
+An entry holds for the versions from `since` up to and without `until`, says unit and scope, and names the figure of
+ours that it is, or that it only resembles, with the reason why they differ.
+"""
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import translate
+from functools import cache
+from typing import Any, Literal
+
+import yaml
+from packaging.version import InvalidVersion, Version
+
+from harness.errors import HarnessBug
+from harness.execute.adapter import Adapter
+
+KEYS_FILE = "keys.yaml"
+SCOPES = ("run", "device", "process", "rank 0", "engine", "mean of ranks", "mean of processes", "mean of micro-batches")
+"""What a number speaks of: all of the run, one device, one process, one engine, or a mean that hides its parts."""
+REDUCTIONS = ("value", "mean", "sum", "last", "largest", "smallest", "cumulative", "running mean")
+"""What a number is of the samples or steps that it covers."""
+
+
+@dataclass(frozen=True)
+class KeyMeaning:
+    """One entry of a key map.
+
+    Attributes:
+        key: the native key; `*` stands for any characters.
+        since, until: the versions that it holds for; None: from the first, to the last.
+        unit, scope, of: what the number is (`SCOPES`, `REDUCTIONS`).
+        quantity: the name by which the audit's rules know it (`harness.audit.quantities`); None: no rule asks for it.
+        measure: the tag of a figure of ours; None: no figure of ours is its like.
+        same: whether it is that figure, or only alike in name; then `differs_because` says why.
+        source, date: what says so, and when that was read.
+    """
+
+    key: str
+    unit: str
+    scope: str
+    of: str
+    quantity: str | None
+    measure: str | None
+    same: bool
+    differs_because: str | None
+    source: str
+    date: str
+    since: str | None = None
+    until: str | None = None
+    part: str | None = None
+
+    def holds_for(self, version: str | None) -> bool:
+        """Whether it holds for that version; for a version that is not known, every entry may."""
+        if version is None:
+            return True
+        try:
+            at = Version(version)
+        except InvalidVersion:
+            return True
+        return (self.since is None or Version(self.since) <= at) and (self.until is None or at < Version(self.until))
+
+
+@dataclass(frozen=True)
+class KeyMap:
+    """The map of one framework."""
+
+    framework: str
+    entries: tuple[KeyMeaning, ...]
+    _plain: dict[str, list[KeyMeaning]] = field(init=False, repr=False, default_factory=dict)
+    _globs: list[tuple[re.Pattern[str], KeyMeaning]] = field(init=False, repr=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Sort exact keys from patterns, so that a look-up is one dictionary access for most."""
+        for entry in self.entries:
+            if "*" in entry.key:
+                self._globs.append((re.compile(translate(entry.key)), entry))
+            else:
+                self._plain.setdefault(entry.key, []).append(entry)
+
+    def meaning(self, key: str, version: str | None = None) -> KeyMeaning | None:
+        """What a key means in a version: an exact entry before a pattern, a later one before an earlier; or None."""
+        found = [entry for entry in self._plain.get(key, ()) if entry.holds_for(version)]
+        found = found or [entry for pattern, entry in self._globs if pattern.match(key) and entry.holds_for(version)]
+        return max(found, key=lambda entry: Version(entry.since or "0")) if found else None
+
+
+@cache
+def key_map(adapter: Adapter) -> KeyMap:
+    """The map of a framework that has an adapter folder.
+
+    Raises:
+        HarnessBug: an entry that lacks something or says an unknown unit of meaning: which, and what.
+    """
+    path = adapter.folder / KEYS_FILE
+    if not path.exists():
+        return KeyMap(adapter.name, ())
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    entries = [_entry(adapter.name, content, raw) for raw in content["keys"]]
+    return KeyMap(adapter.name, tuple(entries))
+
+
+def _entry(name: str, content: dict[str, Any], raw: dict[str, Any]) -> KeyMeaning:
+    """An entry; `source` and `date` of the file hold where it gives none."""
+    told = {"source": content.get("source"), "date": content.get("date"), **raw}
+    where = f"{name}/{KEYS_FILE}, key {raw.get('key', '?')!r}"
+    try:
+        entry = KeyMeaning(
+            key=told["key"],
+            unit=told["unit"],
+            scope=told.get("scope", "run"),
+            of=told.get("of", "value"),
+            quantity=told.get("quantity"),
+            part=told.get("part"),
+            measure=told.get("measure"),
+            same=bool(told.get("same", False)),
+            differs_because=told.get("differs_because"),
+            source=told["source"] or "",
+            date=str(told["date"] or ""),
+            since=_version(told.get("since")),
+            until=_version(told.get("until")),
+        )
+    except KeyError as error:
+        raise HarnessBug(f"{where}: {error} is missing") from error
+    if complaint := _complaint(entry):
+        raise HarnessBug(f"{where}: {complaint}")
+    return entry
+
+
+def _version(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _complaint(entry: KeyMeaning) -> str | None:
+    if not entry.source or not entry.date:
+        return "a meaning without a source and a date does not load"
+    if entry.scope not in SCOPES:
+        return f"scope {entry.scope!r} is none of {', '.join(SCOPES)}"
+    if entry.of not in REDUCTIONS:
+        return f"of {entry.of!r} is none of {', '.join(REDUCTIONS)}"
+    if entry.measure and not entry.same and not entry.differs_because:
+        return "alike in name, other in meaning: differs_because has to say why"
+    return None
+
+
+Agreement = Literal["same", "alike in name", "no figure of ours"]
+
+
+def agreement(entry: KeyMeaning) -> Agreement:
+    """How a key stands to our figures, in words."""
+    if entry.measure is None:
+        return "no figure of ours"
+    return "same" if entry.same else "alike in name"

@@ -1,0 +1,6 @@
+"""One reader a shape of log; `READERS` are asked in this order whether a file is theirs."""
+
+from harness.ingest.readers.verl_console import VerlConsole
+from harness.ingest.reading import Reader
+
+READERS: tuple[Reader, ...] = (VerlConsole(),)
