@@ -11,10 +11,12 @@ each update is published, the first version has no line of the trainer.
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from adapters.verl.asynchronous.pace import pace_of
 
 Figure = tuple[int | None, str, float]
 FOLDER = Path("verl")
@@ -39,6 +41,12 @@ class LogShape:
     def last_step(self, label: int, of_trainer: bool) -> int:
         """The last optimizer step, from 0, that a line speaks of; negative where it speaks of none."""
         return label * self.steps_per_label - 1 - (self.late if of_trainer else 0)
+
+
+def log_shape(cell: Mapping[str, Any]) -> LogShape:
+    """What the lines of a cell's log speak of."""
+    pace = pace_of(cell)
+    return LogShape(pace.updates_per_sync, late=pace.updates_per_batch if pace.mode == "fully_async" else 0)
 
 
 def log_file(attempt: int) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.verl.native import LogShape, log_file, native_figures
+from adapters.verl.native import LogShape, log_file, log_shape, native_figures
 
 SYNC = LogShape(1)
 
@@ -121,3 +121,24 @@ def test_no_step_is_told_twice_whatever_a_restart_went_back_to(
     steps = steps_of(native_figures(folder, SYNC), "which")
     assert len(steps) == len(set(steps))
     assert set(range(resumed - 1, last)) <= set(steps)
+
+
+TASK = {"minibatches": 2, "inner_epochs": 3, "prompts_per_batch": 16}
+OPTIONS = {"parameter_sync_step": 2, "warmup_batches": None, "staleness_threshold": None}
+
+
+@pytest.mark.parametrize(
+    ("layout", "mode", "expected"),
+    [
+        ("colocated_sync", None, LogShape(6)),
+        ("colocated_async", None, LogShape(6)),
+        ("disaggregated_async", "separate_async", LogShape(6)),
+        ("disaggregated_async", "one_step_off", LogShape(6)),
+        ("disaggregated_async", "fully_async", LogShape(12, late=6)),
+    ],
+)
+def test_what_a_line_speaks_of_in_each_mode(layout: str, mode: str | None, expected: LogShape) -> None:
+    """`separate_async` trains each half of its batch in a minibatch of its own: 2, of 3 epochs each, a hand-over."""
+    options = OPTIONS | {"mode": mode}
+    cell = {"layout": {"name": layout, "lag_bound": 12}, "task": TASK, "adapter_options": options}
+    assert log_shape(cell) == expected
