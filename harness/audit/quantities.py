@@ -7,6 +7,7 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "step_seconds": ("s", "wall time of one step as its writer times it"),
     "stage_seconds": ("s", "time of one named stage within a step; `part` names the stage"),
     "outside_seconds": ("s", "time of a step that its own timer leaves out (validation, checkpoints); `part` names it"),
+    "concurrent_seconds": ("s", "time of a stage that runs within another or beside the trainer; `part` names it"),
     "wait_seconds": ("s", "time that the trainer waits for rollouts in a step"),
     "run_seconds": ("s", "wall time of the whole run"),
     "steps": ("1", "steps of the run"),
