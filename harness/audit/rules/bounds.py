@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator
 
-from harness.audit.quantities import Case
+from harness.audit.quantities import QUANTITIES, Case
 from harness.audit.rule import Breach, Register
 
 register = Register()
 SHARES = ("mfu", "clipped_share", "degenerate_fraction", "ess_share")
+AMOUNTS = frozenset(name for name, (unit, _) in QUANTITIES.items() if unit in {"s", "tokens", "tokens/s", "bytes"})
 LOG_ROOM = 1e-6
 """What float32 leaves above 0 in a log-probability."""
 
@@ -69,37 +70,10 @@ def length_over_cap(case: Case) -> Iterator[Breach]:
 
 @register.rule("impossible", "times, tokens, lengths and counts are not negative", "definition")
 def negative_amount(case: Case) -> Iterator[Breach]:
-    """A sentinel (-1) that stands for `unknown` is told by this too."""
+    """Whatever is measured in seconds, tokens or bytes; a sentinel (-1) that stands for `unknown` is told by this too."""
     for seen in case.observations:
         if seen.quantity in AMOUNTS and seen.value < 0:
             yield Breach(seen.where, f"{seen.quantity} {seen.value:g}", "a negative number stands for `unknown` here")
-
-
-AMOUNTS = frozenset(
-    [
-        "step_seconds",
-        "stage_seconds",
-        "concurrent_seconds",
-        "outside_seconds",
-        "wait_seconds",
-        "run_seconds",
-        "steps",
-        "total_tokens",
-        "prompt_tokens",
-        "response_tokens",
-        "cumulative_tokens",
-        "tokens_per_second",
-        "tokens_per_second_per_device",
-        "devices",
-        "memory_allocated",
-        "memory_reserved",
-        "response_length_mean",
-        "response_length_max",
-        "samples",
-        "prompts",
-        "group_size",
-    ]
-)
 
 
 @register.rule("impossible", "the log-probability of a sampled token is at most 0", "module 12.1.4")
