@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from adapters.openrlhf.fidelity import fidelity_rows
 from adapters.openrlhf.native import native_figures
 from adapters.openrlhf.shape import misfit
 from harness.execute.adapter import Fidelity, Launch
@@ -23,7 +24,7 @@ class OpenRlhfDriver:
 
     def fidelity(self, cell: Cell, settings_in_force: dict[str, Any]) -> list[Fidelity]:
         """One row for each task setting."""
-        return []
+        return fidelity_rows(asdict(cell), settings_in_force)
 
     def native(self, cell_dir: Path) -> list[tuple[int | None, str, float]]:
         """What OpenRLHF logged of itself."""
