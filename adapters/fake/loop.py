@@ -50,6 +50,7 @@ class FakeLoop:
         `ahead` batches are generated before the first is trained on, so that each later one is consumed that many
         batches after the weights that sampled it.
         """
+        self._probe.progress(self._step, self._task["steps"], "starting")
         self._publish()
         start, waiting = self._clock, self._restored_queue()
         trained = 0

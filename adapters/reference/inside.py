@@ -22,6 +22,7 @@ def main() -> int:
     if "--check-hooks" in sys.argv[1:]:
         return _print_drift()
     probe = Probe.from_environment()
+    probe.progress(0, probe.cell["task"]["steps"], "importing torch")
     try:
         from adapters.reference.run import run_cell
 

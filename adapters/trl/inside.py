@@ -23,6 +23,7 @@ def main() -> int:
 
         return print_drift()
     probe = Probe.from_environment()
+    probe.progress(0, probe.cell["task"]["steps"], "importing torch and TRL")
     try:
         from adapters.trl.run import run_cell
 

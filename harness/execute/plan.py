@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.execute.adapter import Adapter, find_adapter
-from harness.execute.cell import cell_name
+from harness.execute.cell import Cell, cell_name
 from harness.execute.compose import Choice, Config
 
 SOURCE_ROOMS = ("contract", "probe", "task", "execute")
@@ -77,6 +77,35 @@ def _plan(choice: Choice, repeat: int, harness: str) -> PlannedCell:
     lock_hash = hashlib.sha256(lock.read_bytes()).hexdigest() if lock and lock.exists() else None
     key = digest(relevant, repeat, lock_hash, source_hash([adapter.folder]), harness)
     return PlannedCell(name, adapter, choice.adapter, choice.label, twin, lock, config, repeat, key)
+
+
+def cell_of(planned: PlannedCell, run_id: str, folder: Path, bundle: Path | None) -> Cell:
+    """What the process of a planned cell receives.
+
+    Args:
+        folder: its directory.
+        bundle: the folder of the bundle; None for an adapter that needs none, or where only the driver is asked.
+    """
+    config = planned.config
+    return Cell(
+        run_id=f"{run_id}/{planned.cell_id}",
+        cell_id=planned.cell_id,
+        adapter=planned.label,
+        package=planned.adapter.package,
+        layout=config["layout"],
+        track=config["track"]["name"],
+        repeat=planned.repeat,
+        seed=config["seed"] + planned.repeat,
+        observer=config["observer"],
+        bundle=str(bundle or ""),
+        directory=str(folder.resolve()),
+        attempt=0,
+        fault=config["fault"],
+        profile=config["profile"],
+        model=config["model"],
+        adapter_options=config["adapter"],
+        task=config["task"],
+    )
 
 
 def plan_hash(cells: Sequence[PlannedCell]) -> str:

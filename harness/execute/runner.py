@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from harness.contract import CellLedger, LedgerWriter, compact, read_cell
@@ -17,7 +16,7 @@ from harness.execute.cell import Cell
 from harness.execute.drills import refusal
 from harness.execute.launch import Limits, child_environment, end_orphan, progress_of
 from harness.execute.machine import load
-from harness.execute.plan import PlannedCell
+from harness.execute.plan import PlannedCell, cell_of
 from harness.execute.prepare import Prepared
 from harness.execute.progress import Display
 from harness.execute.run_folder import DONE, RunFolder
@@ -53,7 +52,7 @@ class Runner:
         end_orphan(folder)
         if aside := self._run.clear(planned.cell_id):
             self._run.manifest["torn"].append(aside)
-        cell = self._cell(planned, folder)
+        cell = cell_of(planned, self._run.path.name, folder, self._prepared.bundle)
         cell.write()
         row: dict[str, Any] = {
             "cell_id": planned.cell_id,
@@ -83,28 +82,6 @@ class Runner:
             "load_after": load(),
             **measured,
         }
-
-    def _cell(self, planned: PlannedCell, folder: Path) -> Cell:
-        config = planned.config
-        return Cell(
-            run_id=f"{self._run.path.name}/{planned.cell_id}",
-            cell_id=planned.cell_id,
-            adapter=planned.label,
-            package=planned.adapter.package,
-            layout=config["layout"],
-            track=config["track"]["name"],
-            repeat=planned.repeat,
-            seed=config["seed"] + planned.repeat,
-            observer=config["observer"],
-            bundle=str(self._prepared.bundle or ""),
-            directory=str(folder.resolve()),
-            attempt=0,
-            fault=config["fault"],
-            profile=config["profile"],
-            model=config["model"],
-            adapter_options=config["adapter"],
-            task=config["task"],
-        )
 
     def _work(self, planned: PlannedCell, cell: Cell) -> dict[str, Any]:
         driver = planned.adapter.driver

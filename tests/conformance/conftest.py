@@ -1,46 +1,50 @@
-"""`pytest tests/conformance --adapter NAME`: what every adapter has to hold, run for real on a small task."""
+"""`pytest tests/conformance --adapter NAME[,NAME]`: what every adapter has to hold, run for real on a small task."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
 
-from harness.contract import CellLedger, read_cell
-from harness.execute.run_folder import MANIFEST
-from harness.execute.session import choices_of, run_session
-
-SMALL = ["task.steps=4", "task.warmup_steps=1", "task.prompts_per_batch=2", "task.group_size=4", "model=tiny"]
+from tests.conformance.cells import KitCell, KitRun, covering, run_kit
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "adapter" in metafunc.fixturenames:
-        metafunc.parametrize("adapter", metafunc.config.getoption("--adapter").split(","), scope="session")
+    adapters = metafunc.config.getoption("--adapter").split(",")
+    if "cell" in metafunc.fixturenames:
+        cells = [(adapter, cell) for adapter in adapters for cell in covering(adapter)]
+        ids = [f"{adapter}-{cell}" for adapter, cell in cells]
+        metafunc.parametrize(("adapter", "cell"), cells, ids=ids, scope="session")
+    elif "adapter" in metafunc.fixturenames:
+        metafunc.parametrize("adapter", adapters, scope="session")
 
 
-class SmallRun:
-    """One finished run of one cell."""
+class Bench:
+    """Runs each cell once, all cells of an adapter in one output folder: each but the first finds it used."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        self.row: dict[str, Any] = self.manifest["cells"][0]
+        self._folder = folder
+        self._runs: dict[tuple[str, KitCell], KitRun] = {}
 
-    @property
-    def ledger(self) -> CellLedger:
-        return read_cell(self.folder / "ledger", self.row["cell_id"])
-
-
-def run_small(adapter: str, output: Path, *words: str) -> SmallRun:
-    """Run one small cell of `adapter` for real."""
-    settings = [f"adapter={adapter}", f"output={output}", *SMALL, *words]
-    folder = run_session(choices_of(settings, single=True), Console(stderr=True))
-    assert (folder / MANIFEST).exists()
-    return SmallRun(folder)
+    def run(self, adapter: str, cell: KitCell) -> KitRun:
+        """The run of a cell. The last one of an adapter finds the leavings of its first in its own directory."""
+        if (adapter, cell) not in self._runs:
+            cells = covering(adapter)
+            dirt = self.run(adapter, cells[0]).directory if cell == cells[-1] != cells[0] else None
+            self._runs[adapter, cell] = run_kit(adapter, self._folder / adapter, cell.words, dirt)
+        return self._runs[adapter, cell]
 
 
 @pytest.fixture(scope="session")
-def small_run(adapter: str, tmp_path_factory: pytest.TempPathFactory) -> SmallRun:
-    """The small run that most checks look at."""
-    return run_small(adapter, tmp_path_factory.mktemp(adapter))
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("conformance"))
+
+
+@pytest.fixture
+def run(bench: Bench, adapter: str, cell: KitCell) -> KitRun:
+    """The run of one of the covering cells."""
+    return bench.run(adapter, cell)
+
+
+@pytest.fixture
+def plain(bench: Bench, adapter: str) -> KitRun:
+    """The run of the adapter's plainest cell."""
+    return bench.run(adapter, covering(adapter)[0])
