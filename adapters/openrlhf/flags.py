@@ -18,6 +18,27 @@ Flag = str | int | float | bool | tuple[float, ...] | None
 UNBOUNDED = 1e9
 """OpenRLHF clips what the estimator made of the rewards to (-10, 10) unless it is told otherwise."""
 
+EVERY_FLAG = tuple(
+    """
+    actor.model_name_or_path data.prompt_dataset data.prompt_split data.input_key data.label_key data.max_samples
+    train.agent_func_path ckpt.path ckpt.output_dir ckpt.save_steps ckpt.max_num ckpt.best_metric_key
+    ckpt.load_enable logger.tensorboard_dir logger.wandb.run_name logger.logging_steps rollout.batch_size
+    rollout.vllm_generate_batch_size rollout.n_samples_per_prompt rollout.micro_batch_size train.batch_size
+    train.micro_batch_size train.max_epochs train.num_episodes train.seed data.max_len rollout.max_new_tokens
+    rollout.temperature rollout.top_p algo.advantage.estimator algo.advantage.gamma
+    algo.advantage.is_correction_level algo.advantage.is_correction_mode algo.advantage.is_correction_gating
+    algo.advantage.is_correction_threshold algo.kl.init_coef algo.kl.use_loss algo.kl.estimator reward.clip_range
+    actor.policy_loss_type actor.loss_agg_mode actor.eps_clip_low_high actor.aux_loss_coef actor.optim actor.adam.lr
+    actor.adam.betas actor.adam.eps actor.adam.weight_decay actor.max_norm actor.lr_scheduler actor.lr_warmup_ratio
+    actor.gradient_checkpointing_enable actor.num_nodes actor.num_gpus_per_node ref.num_nodes ref.num_gpus_per_node
+    vllm.num_engines vllm.tensor_parallel_size vllm.sync_backend train.colocate_all train.colocate_actor_ref
+    vllm.enable_sleep ds.enable_sleep train.async_enable train.async_queue_size train.partial_rollout_enable
+    ds.param_dtype ds.zero_stage ds.tensor_parallel_size ds.attn_implementation ds.packing_samples
+    vllm.gpu_memory_utilization vllm.enforce_eager
+    """.split()
+)
+"""All that a cell may set, for the check that the installed version still has each."""
+
 
 @dataclass(frozen=True)
 class Files:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from adapters.openrlhf.flags import Files, argv_of, flags_of
+from adapters.openrlhf.flags import EVERY_FLAG, Files, argv_of, flags_of
 from harness.errors import UserError
 from tests.adapters.openrlhf.cells import FILES, cell_of
 
@@ -21,6 +21,11 @@ def test_a_flag_without_a_value_an_absent_one_and_one_of_several_words() -> None
         "--f",
         "0",
     ]
+
+
+@pytest.mark.parametrize("layout", ["disaggregated_sync", "disaggregated_async"])
+def test_the_list_of_all_flags_is_that(layout: str) -> None:
+    assert set(flags(layout=layout)) == set(EVERY_FLAG)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.openrlhf.events import read_scalars
-from adapters.openrlhf.flags import argv_of, flags_of
+from adapters.openrlhf.flags import EVERY_FLAG, argv_of, flags_of
 from adapters.openrlhf.held import settings_in_force
 from adapters.openrlhf.parser import flag_drift, installed_parser, resolve
 from adapters.openrlhf.shape import misfit
@@ -42,11 +42,13 @@ TASKS: dict[str, dict[str, Any]] = {
 NOT_ASKED = {"std_ddof", "advantage_eps", "precision"}
 
 
+def test_the_installed_version_has_every_flag() -> None:
+    assert flag_drift(EVERY_FLAG) == []
+
+
 def arguments_of(cell: dict[str, Any]) -> Any:
     assert misfit(cell) is None
-    flags = flags_of(cell, FILES)
-    assert flag_drift(flags) == []
-    return resolve(argv_of(flags))
+    return resolve(argv_of(flags_of(cell, FILES)))
 
 
 @pytest.mark.parametrize("cell", CELLS)
