@@ -17,7 +17,7 @@ BEGAN_AGAIN = "there was no whole checkpoint: the run began again from its first
 
 
 def _happened(evidence: Evidence) -> tuple[Result, str]:
-    planned = len(evidence.fault["faults"]) + len(evidence.fault["kills"])
+    planned = len(evidence.fault["faults"]) + sum(kill.get("times", 1) for kill in evidence.fault["kills"])
     killed = [fault["detail"] for fault in faults_of(evidence.ledger, KILLED)]
     acted = evidence.row["faults_acted"] + len(killed)
     died = [f"attempt {one['attempt']}: {one['reason']}" for one in evidence.row["attempts"] if one["status"] != "ok"]
@@ -126,8 +126,9 @@ def _control(evidence: Evidence) -> tuple[Result, str]:
     if not after:
         return "broken", "no optimizer step followed the restart"
     step, loss, norm, records, groups = after[0]
+    first = min(resume.step for resume in evidence.resumes)
     bad = evidence.rows(
-        f"select step from updates where step >= {step} and not (isfinite(loss) and isfinite(grad_norm))"
+        f"select step from updates where step >= {first} and not (isfinite(loss) and isfinite(grad_norm))"
     )
     if bad:
         return "broken", f"loss or gradient norm not finite in steps {some([row[0] for row in bad])}"
@@ -153,7 +154,21 @@ def _components(evidence: Evidence) -> tuple[Result, str]:
 def _ranges(evidence: Evidence) -> tuple[Result, str]:
     if not any(resume.kept for resume in evidence.resumes):
         return "does not apply", "nothing before the restart was kept" if evidence.resumes else NOTHING_RESTORED
-    step, outside, said = evidence.resumes[-1].step, [], []
+    outside, said = list[str](), list[str]()
+    for step in sorted({resume.step for resume in evidence.resumes if resume.kept}):
+        wrong, found = _changes(evidence, step)
+        said = found or said
+        outside += [f"step {step}: {words}" for words in wrong]
+    if not said and _was_over(evidence):
+        return "does not apply", WAS_OVER
+    if not said:
+        return "unknown", "no metric is known on both sides of the restart"
+    return ("broken" if outside else "holds"), "; ".join(outside + said)
+
+
+def _changes(evidence: Evidence, step: int) -> tuple[list[str], list[str]]:
+    """Across the restart at a step: the metrics that changed by more than is allowed, and every change, in words."""
+    outside, said = [], []
     for metric, (low, high) in evidence.fault["allowed"].items():
         change = change_at(evidence.view, step, metric)
         normal = change_at(evidence.undisturbed, step, metric) if evidence.undisturbed is not None else None
@@ -163,11 +178,7 @@ def _ranges(evidence: Evidence) -> tuple[Result, str]:
         said.append(f"{metric} {change:.3g}" + (f" ({normal:.3g} undisturbed)" if normal is not None else ""))
         if not low <= excess <= high:
             outside.append(f"{metric} outside [{low:g}, {high:g}]")
-    if not said and _was_over(evidence):
-        return "does not apply", WAS_OVER
-    if not said:
-        return "unknown", "no metric is known on both sides of the restart"
-    return ("broken" if outside else "holds"), "; ".join(outside + said)
+    return outside, said
 
 
 def _beyond(change: float, normal: float | None, *, as_ratio: bool) -> float:

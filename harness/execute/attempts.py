@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from harness.contract import LedgerWriter
@@ -15,12 +16,13 @@ from harness.execute.verdict import Verdict, judge
 
 @dataclass(frozen=True)
 class Attempt:
-    """One start of a cell. Times are perf_counter_ns; `log_start` is where its words begin in `output.log`."""
+    """One start of a cell. Times are perf_counter_ns; its words are bytes `log_start` to `log_end` of `output.log`."""
 
     number: int
     t_start: int
     t_end: int
     log_start: int
+    log_end: int
     outcome: Outcome
 
     @property
@@ -30,7 +32,8 @@ class Attempt:
 
     def judged(self, cell: Cell, limits: Limits, *, finished: bool) -> Verdict:
         """What it is called; `finished` is whether its ledger says that the run came to its end."""
-        return judge(self.outcome, cell.path / "output.log", limits, finished=finished, log_start=self.log_start)
+        words = range(self.log_start, self.log_end)
+        return judge(self.outcome, cell.path / "output.log", limits, finished=finished, words=words)
 
     def as_dict(self, verdict: Verdict) -> dict[str, Any]:
         """For the cell's row."""
@@ -59,7 +62,7 @@ class Attempts:
     def _start(self, number: int, writer: LedgerWriter, killer: Killer) -> Attempt:
         launcher = Launcher(self._cell.path, self._limits, writer if self._cell.observer else None)
         log = self._cell.path / "output.log"
-        log_start = log.stat().st_size if log.exists() else 0
+        log_start = _size(log)
 
         def on_poll() -> None:
             self._on_poll()
@@ -67,7 +70,11 @@ class Attempts:
 
         started = time.perf_counter_ns()
         outcome = launcher.run(self._argv, self._env, on_poll)
-        return Attempt(number, started, launcher.ended_at, log_start, outcome)
+        return Attempt(number, started, launcher.ended_at, log_start, _size(log), outcome)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _note(attempt: Attempt) -> dict[str, str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ UNITS = ("seconds", "steps")
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill: of a process whose name the glob `process` fits, once the cell is `moment` seconds or steps old."""
+    """One kill: of a process whose name the glob `process` fits, once the cell is `moment` seconds or steps old. Names
+    are those of ledgers; where no ledger's fits, those that processes bear themselves (`raylet`)."""
 
     process: str
     unit: str
@@ -38,14 +40,20 @@ class Kill:
         return cls(wanted["process"], wanted["unit"], draw.uniform(wanted["low"], wanted["high"]))
 
 
+def kills_of(fault: Mapping[str, Any], draw: random.Random) -> list[Kill]:
+    """Every kill that a fault plans, in the order of the settings."""
+    return [Kill.drawn(wanted, draw) for wanted in fault.get("kills", ()) for _ in range(wanted.get("times", 1))]
+
+
 class Killer:
-    """Called several times a second while a cell runs; each of the fault's `kills` happens once."""
+    """Called several times a second while a cell runs; each of the fault's `kills` happens once, or as many `times` as
+    it says, in whichever attempt its moment comes."""
 
     def __init__(self, directory: Path, fault: Mapping[str, Any], say: Callable[[str, str], None]) -> None:
         """`say` takes the name of a process that was killed, and one line about it."""
         self._directory, self._say = directory, say
         self._draw = random.Random(fault.get("seed", 0))
-        self._left = [Kill.drawn(wanted, self._draw) for wanted in fault.get("kills", ())]
+        self._left = kills_of(fault, self._draw)
         self._started = self._stepped = time.monotonic()
         self._step, self._step_seconds = 0, 0.0
 
@@ -78,9 +86,20 @@ class Killer:
 
     def _victim(self, kill: Kill, members: Sequence[psutil.Process]) -> tuple[str, psutil.Process] | None:
         by_pid = {member.pid: member for member in members}
-        found = []
-        for path in sorted((self._directory / PROCESSES).glob(kill.process)):
-            pid = path.read_text(encoding="utf-8").strip()
-            if pid.isdigit() and int(pid) in by_pid:
-                found.append((path.name, by_pid[int(pid)]))
-        return self._draw.choice(found) if found else None
+        # A process that keeps several ledgers is as likely a victim as any other.
+        said = {path.read_text(encoding="utf-8").strip(): path.name for path in self._named(kill.process)}
+        found = {int(pid): name for pid, name in said.items() if pid.isdigit() and int(pid) in by_pid}
+        if not found and not said:
+            found = {member.pid: name for member in members if fnmatch(name := _name(member), kill.process)}
+        pid = self._draw.choice([*found]) if found else None
+        return None if pid is None else (found[pid], by_pid[pid])
+
+    def _named(self, pattern: str) -> list[Path]:
+        return sorted((self._directory / PROCESSES).glob(pattern))
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return str(process.name())
+    except psutil.NoSuchProcess:
+        return ""

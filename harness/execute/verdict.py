@@ -27,20 +27,22 @@ class Verdict:
         return asdict(self)
 
 
-def _tail(path: Path, start: int) -> str:
+def _tail(path: Path, words: range | None) -> str:
     if not path.exists():
         return ""
+    start, end = (words.start, words.stop) if words is not None else (0, path.stat().st_size)
+    first = max(start, end - TAIL_BYTES)
     with path.open("rb") as file:
-        file.seek(max(start, path.stat().st_size - TAIL_BYTES))
-        return file.read().decode("utf-8", "replace")
+        file.seek(first)
+        return file.read(end - first).decode("utf-8", "replace")
 
 
-def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool, log_start: int = 0) -> Verdict:
+def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool, words: range | None = None) -> Verdict:
     """The verdict on an ended process group.
 
     Args:
         finished: whether its ledger carries the closing note and the note `finished`.
-        log_start: where its words begin in the log, which earlier attempts wrote to as well.
+        words: the bytes of the log that are its own, where other attempts wrote to it as well; None for all.
     """
     if outcome.ending == "timed_out":
         return Verdict(
@@ -54,7 +56,7 @@ def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool,
     if outcome.returncode == 0:
         unfinished = Verdict("failed", "harness", "ended with 0 but its ledger has no closing note: see output.log")
         return Verdict("ok") if finished else unfinished
-    return _judge_crash(outcome, _tail(output_log, log_start))
+    return _judge_crash(outcome, _tail(output_log, words))
 
 
 def _judge_crash(outcome: Outcome, output: str) -> Verdict:

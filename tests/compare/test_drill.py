@@ -1,5 +1,6 @@
 """The verdict of a drill, on hand-made ledgers: each thing that a continuation owes is broken in turn."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,26 @@ def test_a_death_after_the_last_step_leaves_no_step_to_judge(tmp_path: Path) -> 
     verdict = _judge(tmp_path, died=3, resumed=3, steps=3, twin={"steps": 3})
     assert "no step was left to take" in _said(verdict, "control batch sound")
     assert verdict.continues is True, verdict.checks
+
+
+def test_every_restart_of_a_cell_is_judged(tmp_path: Path) -> None:
+    """Not only the last one, after which nothing changed."""
+    drilled = dead_cell(tmp_path / "drilled", changes={"reward_total": [0.0, 0.0, 0.0, 1.0]})
+    undisturbed = _view(loop_cell(tmp_path / "twin", updates={step: {"loss": 1.0} for step in range(4)}))
+    evidence = Evidence(ROW, FAULT, {"queue": "keep"}, _view(drilled), undisturbed, [])
+    (first,) = evidence.resumes
+    evidence.resumes.append(replace(first, attempt=2, step=STEPS, policy_version=STEPS))
+    said = _said(judge_drill(evidence), "metrics within range")
+    assert said.startswith(f"step {first.step}: reward outside [-0.3, 0.3]")
+
+
+def test_each_of_several_kills_has_to_happen(tmp_path: Path) -> None:
+    fault = FAULT | {"faults": [], "kills": [{"process": "*", "unit": "steps", "low": 0, "high": 4, "times": 2}]}
+    killed = {"t": 1, "kind": KILLED, "cause": "harness", "where": "main", "detail": "SIGKILL to main at 1 s"}
+    view = _view(dead_cell(tmp_path, faults=[killed]))
+    verdict = judge_drill(Evidence(ROW | {"faults_acted": 0}, fault, {"queue": "keep"}, view, None, []))
+    assert _said(verdict, "the fault happened").startswith("1 of 2 acted")
+    assert "the fault happened" in _broken(verdict)
 
 
 def test_without_an_undisturbed_run_it_cannot_be_told(tmp_path: Path) -> None:

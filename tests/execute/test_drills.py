@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.errors import UserError
 from harness.execute.compose import compose_choices, options_of
-from harness.execute.killer import Kill, Killer
+from harness.execute.killer import Kill, Killer, kills_of
 from harness.execute.session import choices_of, drill_choices, run_session
 from harness.probe.faults import PROCESSES
 
@@ -112,3 +113,40 @@ def test_a_pid_that_is_not_of_the_cell_is_never_killed(tmp_path: Path) -> None:
     killer = Killer(tmp_path, fault, lambda name, words: said.append(name))
     killer.poll([])
     assert said == []
+
+
+def test_each_of_several_kills_has_a_moment_of_its_own() -> None:
+    fault = compose_choices(["fault=random_kill", "fault.times=4", "fault.seed=3"])[0].config["fault"]
+    kills = kills_of(fault, random.Random(fault["seed"]))
+    assert len({kill.moment for kill in kills}) == fault["restarts"] == 4
+
+
+def test_a_process_with_two_ledgers_is_one_victim(tmp_path: Path) -> None:
+    said, ended = _killed(tmp_path, "*", {"learner": 0, "main": 0})
+    assert (said, ended) == (["main"], 1)
+
+
+def test_a_process_without_a_ledger_is_found_by_its_own_name(tmp_path: Path) -> None:
+    said, ended = _killed(tmp_path, "sleep", {"main": None})
+    assert (said, ended) == (["sleep"], 1)
+
+
+def test_who_keeps_a_ledger_goes_before_who_only_bears_the_name(tmp_path: Path) -> None:
+    assert _killed(tmp_path, "*", {"main": None}) == ([], 0)
+
+
+def _killed(folder: Path, pattern: str, ledgers: dict[str, int | None]) -> tuple[list[str], int]:
+    """Who was killed, and how many of one sleeping process; a ledger's process is that one (0), or one that is gone."""
+    (folder / PROCESSES).mkdir()
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        for name, held in ledgers.items():
+            (folder / PROCESSES / name).write_text("" if held is None else str(sleeper.pid), encoding="utf-8")
+        said: list[str] = []
+        fault = {"kills": [{"process": pattern, "unit": "seconds", "low": 0, "high": 0}]}
+        killer = Killer(folder, fault, lambda name, words: said.append(name))
+        killer.poll([psutil.Process(sleeper.pid)])
+        return said, int(bool(said) and sleeper.wait(10) != 0)
+    finally:
+        sleeper.kill()
+        sleeper.wait()

@@ -189,3 +189,18 @@ def test_ending_with_zero_is_not_enough(tmp_path: Path) -> None:
     ended = Outcome("exited", 0, 1.0, 0, "")
     assert judge(ended, tmp_path / "output.log", GENEROUS, finished=True) == Verdict("ok")
     assert judge(ended, tmp_path / "output.log", GENEROUS, finished=False).status == "failed"
+
+
+def test_an_attempt_is_judged_by_its_own_words(tmp_path: Path) -> None:
+    log, words = tmp_path / "output.log", ["ValueError: mine", "killed", "KeyError: theirs"]
+    log.write_text("\n".join(words) + "\n")
+    edges = [0, *(sum(len(word) + 1 for word in words[: k + 1]) for k in range(3))]
+    ended = [Outcome("exited", code, 1.0, 0, "no sign") for code in (1, -9, 1)]
+    judged = [
+        judge(one, log, GENEROUS, finished=False, words=range(edges[k], edges[k + 1])) for k, one in enumerate(ended)
+    ]
+    assert [verdict.reason for verdict in judged] == [
+        "ValueError: mine",
+        "killed by signal 9; last sign: no sign",
+        "KeyError: theirs",
+    ]
