@@ -70,7 +70,7 @@ def length_over_cap(case: Case) -> Iterator[Breach]:
 
 @register.rule("impossible", "times, tokens, lengths and counts are not negative", "definition")
 def negative_amount(case: Case) -> Iterator[Breach]:
-    """Whatever is measured in seconds, tokens or bytes; a sentinel (-1) that stands for `unknown` is told by this too."""
+    """What is measured in seconds, tokens or bytes; a sentinel (-1) that stands for `unknown` is told by this too."""
     for seen in case.observations:
         if seen.quantity in AMOUNTS and seen.value < 0:
             yield Breach(seen.where, f"{seen.quantity} {seen.value:g}", "a negative number stands for `unknown` here")
