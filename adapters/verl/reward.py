@@ -1,0 +1,45 @@
+"""The bundle's verifier as verl's custom reward function (`reward.custom_reward_function`), in verl's reward worker.
+
+verl loads this file by its path, and once in each of its reward workers.
+"""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SystemFailure
+from harness.probe import Probe
+from harness.task.bundle import Bundle
+from harness.task.verifier import Verifier
+
+PROCESS = "verifier"
+
+
+@functools.cache
+def _started() -> tuple[Probe, Verifier]:
+    probe = Probe.from_environment(PROCESS)
+    bundle = Bundle.load(Path(probe.cell["bundle"]))
+    return probe, Verifier.start(bundle, probe.cell["task"]["verifier_timeout_s"])
+
+
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any], **_: Any
+) -> dict[str, Any]:
+    """The verdict on one completion; its times and components ride along.
+
+    Raises:
+        SystemFailure: no verdict could be reached. verl then gives the completion up; it never sees a reward of 0.
+    """
+    probe, verifier = _started()
+    with probe.span("verifier", trace_id=extra_info["rlaxes_trace"] if "rlaxes_trace" in extra_info else "verifier", device="verifier") as span:
+        span.records = 1
+        verdict = verifier.score([(extra_info["prompt_id"], solution_str)])[0]
+    if verdict.status != "ok" or verdict.reward_total is None:
+        raise SystemFailure(f"verifier error: {verdict.detail}")
+    return {
+        "score": verdict.reward_total,
+        "rlaxes_components": verdict.components,
+        "rlaxes_text": solution_str,
+        "t_verify_start": verdict.t_start,
+        "t_verify_end": verdict.t_end,
+    }

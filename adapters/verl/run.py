@@ -1,0 +1,89 @@
+"""The cell's main process: writes the prompts, composes verl's configuration, and runs verl's own `run_ppo`.
+
+The history of the run is written by the process of verl's trainer (`adapters.verl.controller`).
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cpu, overrides, ray_folder, words
+from harness.errors import SystemFailure
+from harness.task.bundle import Bundle
+
+RESULT = "result.partial.json"
+"""What the process of verl's trainer leaves for this one, in verl's folder."""
+
+
+def run_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a cell to its end; returns the run in short."""
+    folder = home(cell)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT).unlink(missing_ok=True)
+    write_prompts(cell, folder / "prompts.parquet")
+    if is_cpu(cell):
+        _name_vllm(folder / "names")
+    start = time.perf_counter()
+    _run(words(overrides(cell)), ray_folder(cell))
+    if not (folder / RESULT).is_file():
+        raise SystemFailure("verl's trainer ended without a result")
+    result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    return result | {"wall_seconds": time.perf_counter() - start}
+
+
+def write_prompts(cell: Mapping[str, Any], path: Path) -> None:
+    """The prompts in the order in which the task takes them, as verl's data set wants them: one epoch is the run.
+
+    `extra_info` rides along to the agent loop and the reward function.
+    """
+    task, prompts = cell["task"], Bundle.load(Path(cell["bundle"])).prompts
+    wanted = (generated_batches(task) + SPARE_BATCHES) * task["prompts_per_batch"]
+    rows = [prompts[index % len(prompts)] for index in range(wanted)]
+    table = pa.Table.from_pylist(
+        [
+            {
+                "prompt": prompt.messages,
+                "data_source": "rlaxes",
+                "reward_model": {"style": "rule", "ground_truth": str(prompt.answer)},
+                "extra_info": {"index": index, "prompt_id": prompt.prompt_id, "token_ids": list(prompt.token_ids)},
+            }
+            for index, prompt in enumerate(rows)
+        ]
+    )
+    pq.write_table(table, path)
+
+
+def _name_vllm(folder: Path) -> None:
+    from adapters.verl.cpu.package_name import name_vllm
+
+    if name_vllm(folder) is not None:
+        sys.path.append(str(folder))
+        os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder)]).strip(os.pathsep)
+
+
+def _run(settings: list[str], temporary: Path) -> None:
+    """verl's own entry point, less its command line. Ray is ended here, whatever happens."""
+    import ray
+    from hydra import compose, initialize_config_module
+    from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils.config import validate_config
+
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        config = compose("ppo_trainer", overrides=settings)
+    reference = need_reference_policy(config)
+    validate_config(config=config, use_reference_policy=reference, use_critic=need_critic(config))
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        run_ppo(config, task_runner_class=TaskRunnerV1)
+    finally:
+        ray.shutdown()
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,29 @@
+"""The names of samples, from the fields that ride through verl's TransferQueue with each completion."""
+
+from typing import Any
+
+ROUND = "rlaxes_round"
+"""The field that says in which generated batch a prompt was handed out, from 0."""
+
+
+def plain(field: Any) -> list[Any]:
+    """A field of a TensorDict as a list, one item a row: strings and dictionaries come wrapped in one of several ways."""
+    if hasattr(field, "tolist"):
+        values = field.tolist()
+        return values if isinstance(values, list) else [values]
+    return [getattr(item, "data", item) for item in field]
+
+
+def sample_ids(data: Any) -> list[str]:
+    """`<prompt_id>.b<batch>.g<place in its group>` of each row."""
+    return [
+        sample_id(extra["prompt_id"], number, place)
+        for extra, number, place in zip(
+            plain(data["extra_info"]), plain(data[ROUND]), plain(data["session_id"]), strict=True
+        )
+    ]
+
+
+def sample_id(prompt_id: str, number: int, place: int) -> str:
+    """The name of one completion."""
+    return f"{prompt_id}.b{number}.g{place}"

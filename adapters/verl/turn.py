@@ -1,0 +1,59 @@
+"""verl's agent loop of one turn, with what was asked and when: each completion carries it along to verl's trainer."""
+
+import time
+from typing import Any
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
+from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
+
+from adapters.verl.samples import ROUND, sample_id
+
+FIELD = "rlaxes"
+"""The key of a completion's `extra_fields` that is ours."""
+
+
+class _Witness:
+    """Stands before verl's client of the rollout servers for one completion: names the request, and keeps the answer."""
+
+    def __init__(self, client: Any, name: str, min_p: float) -> None:
+        self._client, self._name, self._min_p = client, name, min_p
+        self.t_start = self.t_end = 0
+        self.stop_reason: str | None = None
+
+    async def generate(self, request_id: str, *, sampling_params: dict[str, Any], **arguments: Any) -> Any:
+        """See `LLMServerClient.generate`."""
+        if self._min_p:
+            sampling_params = sampling_params | {"min_p": self._min_p}
+        self.t_start = time.perf_counter_ns()
+        output = await self._client.generate(
+            f"{self._name}.{request_id}", sampling_params=sampling_params, **arguments
+        )
+        self.t_end = time.perf_counter_ns()
+        self.stop_reason = output.stop_reason
+        return output
+
+
+class WatchedTurn(SingleTurnAgentLoop):
+    """`SingleTurnAgentLoop` under watch."""
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
+        """One completion for one row of the data.
+
+        Raises:
+            RuntimeError: verl would ask for a continuation of other tokens than the bundle's.
+        """
+        queued, extra = time.perf_counter_ns(), row["extra_info"]
+        name = sample_id(extra["prompt_id"], row[ROUND], row["session_id"])
+        witness = _Witness(self.server_manager, name, 0.0)
+        self.server_manager = witness
+        output: AgentLoopOutput = await super().run(sampling_params, **row)
+        if list(output.prompt_ids) != list(extra["token_ids"]):
+            raise RuntimeError(f"verl would not use the bundle's token ids for prompt {extra['prompt_id']}")
+        output.extra_fields[FIELD] = {
+            "t_queued": queued,
+            "t_generate_start": witness.t_start,
+            "t_generate_end": witness.t_end,
+            "stop_reason": witness.stop_reason,
+            **output.extra_fields.pop("rlaxes_engine", {}),
+        }
+        return output
