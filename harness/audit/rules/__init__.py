@@ -1,6 +1,8 @@
 """Every rule of the audit; each file holds the rules of one subject."""
 
 from harness.audit.rule import Rule
-from harness.audit.rules import bounds, time
+from harness.audit.rules import bounds, claims, counters, learning, rates, time
 
-RULES: tuple[Rule, ...] = (*time.register.rules, *bounds.register.rules)
+RULES: tuple[Rule, ...] = tuple(
+    rule for room in (time, rates, bounds, counters, learning, claims) for rule in room.register.rules
+)

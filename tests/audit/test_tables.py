@@ -1,0 +1,104 @@
+"""The published tables come out as they should: every contradiction is found, no consistent row is accused."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.audit.quantities import Case
+from harness.audit.readings import readings
+from harness.audit.rule import findings
+from harness.audit.rules import RULES
+from harness.audit.tables import read_table
+from harness.errors import UserError
+from tests import DATA
+
+CASES = {case.name: case for case in read_table(DATA / "published_tables.json")}
+CONTRADICTIONS = {
+    "verl_fa_7b_async_32": "stage_exceeds_step",
+    "verl_fa_reqb_1": "parts_exceed_step",
+    "v0.5 DAPO DSV3": "out_of_family",
+    "v0.6 Q235 1off": "out_of_family",
+    "v0.6 SWE": "out_of_family",
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_what_is_found(case: Case) -> None:
+    assert ("INCONSISTENT" in case.facts["expect"]) == (case.name in CONTRADICTIONS)
+    expected = [CONTRADICTIONS[case.name]] if case.name in CONTRADICTIONS else []
+    assert [finding.rule for finding in findings(case, RULES)] == expected
+
+
+WORDS = {
+    r"seq ([\d.]+)": ("sequential_seconds", 1, 0.01),
+    r"sum ([\d.]+)$": ("sequential_seconds", 1, 0.01),
+    r"unnamed ([\d.]+)%": ("unnamed_share", 100, 0.06),
+    r"(?<!\w)s ([\d.]+)": ("rest", 1, 0.06),
+    r"other ([\d.]+)": ("unnamed_seconds", 1, 0.01),
+    r"max ([\d.]+)": ("pipeline_seconds", 1, 0.01),
+    r"idle ([\d.]+)%": ("trainer_idle_share", 100, 0.5),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_what_its_numbers_add_up_to(case: Case) -> None:
+    read = readings(case)
+    read["rest"] = read.get("pipeline_rest_seconds", read.get("unnamed_seconds", 0.0))
+    for words, (name, scale, within) in WORDS.items():
+        if "INCONSISTENT" not in case.facts["expect"] and (found := re.search(words, case.facts["expect"])):
+            assert read[name] * scale == pytest.approx(float(found[1]), abs=within)
+
+
+def test_a_unit_slip_says_by_how_much() -> None:
+    (finding,) = findings(CASES["v0.6 SWE"], RULES)
+    assert "7.87 times" in finding.would_be_true_if
+    (line,) = [n for n, text in enumerate(_text().splitlines(), 1) if "v0.6 SWE" in text]
+    assert (finding.where.line, finding.where.key) == (line, "tok_s_gpu")
+
+
+def _text() -> str:
+    return (DATA / "published_tables.json").read_text(encoding="utf-8")
+
+
+MARKDOWN = """Text before.
+
+| model | GPUs | step | gen | old_log_prob | update_actor |
+|---|---|---|---|---|---|
+| sound | 32 | 790.10 | 357.41 | 107.71 | 269.80 |
+| not sound | 32 | 294.77 | 21.26 | - | **313.81** |
+"""
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [(".md", None), (".csv", ",")])
+def test_markdown_and_csv(tmp_path: Path, suffix: str, separator: str | None) -> None:
+    text = MARKDOWN
+    if separator:
+        rows = [line.strip("|").split("|") for line in MARKDOWN.splitlines() if line.startswith("| ")]
+        text = "\n".join(separator.join(cell.strip() for cell in row) for row in rows) + "\n"
+    path = tmp_path / f"table{suffix}"
+    path.write_text(text, encoding="utf-8")
+    found = [finding for case in read_table(path) for finding in findings(case, RULES)]
+    assert [(finding.case, finding.rule) for finding in found] == [("not sound", "stage_exceeds_step")]
+    assert found[0].where.line == (6 if suffix == ".md" else 3)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1, 2]", '{"rows": [[1]]}', "{", '[{"colour": "red"}]'])
+def test_what_is_no_table_is_said(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"x\.json"):
+        read_table(path)
+
+
+@given(text=st.text(max_size=300), suffix=st.sampled_from([".md", ".csv", ".json"]))
+def test_rubbish_is_an_error_of_the_user_or_a_table(
+    tmp_path_factory: pytest.TempPathFactory, text: str, suffix: str
+) -> None:
+    path = tmp_path_factory.mktemp("rubbish") / f"x{suffix}"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    with suppress(UserError):
+        read_table(path)
