@@ -30,6 +30,7 @@ class GeneratedBatch:
     policy_version: int
     published_version: int
     prompt_ids: list[str]
+    attempt: int = 0
     prompt_tokens: list[list[int]] = field(default_factory=list)
     response_tokens: list[list[int]] = field(default_factory=list)
     logprobs: Sequence[Any] | None = None
@@ -57,7 +58,7 @@ class GeneratedBatch:
     @property
     def trace_id(self) -> str:
         """The id that spans of this batch carry."""
-        return f"gen-{self.number}"
+        return trace_id(self.number, self.attempt)
 
     def rollout_rows(self, facts: Mapping[str, Any]) -> list[Row]:
         """The rows of the `rollouts` table; `facts` are the columns that are the same for every row of a run."""
@@ -137,6 +138,11 @@ class GeneratedBatch:
             for at, row in enumerate(rows)
             if not self.masked[row]
         ]
+
+
+def trace_id(number: int, attempt: int) -> str:
+    """What ties a batch's spans and records together; an attempt's own, as it may generate it anew."""
+    return f"gen-{number}" + (f"~{attempt}" if attempt else "")
 
 
 def order_of_prompts(task: Mapping[str, Any], batches: int, available: int) -> list[int]:

@@ -72,6 +72,11 @@ HOOKS = (
     HookPoint(f"{TRAINER}._clip_grad_norm", "optimizer_step", "begins the optimizer step", ("model",)),
     HookPoint(f"{TRAINER}._get_grad_norm", "optimizer_step", "begins it where nothing is clipped", ("model",)),
     HookPoint("transformers.trainer_callback:TrainerCallback.on_step_end", "optimizer_step", "ends the optimizer step"),
+    HookPoint(f"{TRAINER}._save_checkpoint", "checkpoint", "brackets the writing of a checkpoint", ("model", "trial")),
+    HookPoint("transformers.trainer_callback:TrainerCallback.on_save", "checkpoint", "the checkpoint is whole"),
+    HookPoint(f"{TRAINER}._load_from_checkpoint", "restore", "begins to load a checkpoint"),
+    HookPoint(f"{TRAINER}._load_optimizer_and_scheduler", "restore", "the last but the random states", ("checkpoint",)),
+    HookPoint(f"{TRAINER}._load_rng_state", "restore", "the last that is loaded", ("checkpoint",)),
     HookPoint("transformers.trainer_callback:TrainerCallback.on_log", "updates", "loss, gradient norm, learning rate"),
     HookPoint(f"{GENERATION}.generate", "prefill", "begins prefill, ends decode", ("stopping_criteria",)),
     HookPoint(

@@ -8,13 +8,15 @@ import numpy.typing as npt
 import torch
 
 from adapters.trl.advantages import check_advantages
-from adapters.trl.batch import GeneratedBatch, Row
+from adapters.trl.batch import GeneratedBatch, Row, trace_id
+from adapters.trl.checkpoints import Checkpoints
 from adapters.trl.engine import GenerateEngine, VllmEngine, parameter_bytes
 from adapters.trl.hooks import GENERATE, HookDrift, check_returned, check_scored
 from adapters.trl.readback import absent_stages, settings_in_force
 from adapters.trl.reward import VerifierReward
 from adapters.trl.stages import StageClock
 from harness.probe import Probe
+from harness.probe.faults import Faults
 
 ROW = "rlaxes_row"
 """Key of the row numbers that ride through TRL's shuffle and split (on the CPU: reading them waits for no device)."""
@@ -23,9 +25,12 @@ ROW = "rlaxes_row"
 class Observer:
     """Reads TRL's objects, never changes them; `attach` is called once, with the trainer built."""
 
-    def __init__(self, probe: Probe, reward: VerifierReward, facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self, probe: Probe, reward: VerifierReward, facts: Mapping[str, Any], checkpoints: Checkpoints
+    ) -> None:
         """`facts` are the rollout columns that are the same for the whole run (run_id, decoding, hashes)."""
-        self._probe, self._reward, self._facts = probe, reward, facts
+        self._probe, self._reward, self._facts, self._checkpoints = probe, reward, facts, checkpoints
+        self._faults = {role: Faults.of(probe.cell, role) for role in ("rollout-0", "trainer-0", "controller")}
         self.window: dict[str, int] = {}
         self._batch: GeneratedBatch | None = None
         self._batches = self._skipped = 0
@@ -34,6 +39,7 @@ class Observer:
         self._padded = 0
         self._advantages_checked = False
         self._update: Row = {}
+        self._first_prompts: list[str] = []
 
     def attach(self, trainer: Any) -> None:
         """Wrap the engine, and publish the initial weights where the engine is the trained module itself."""
@@ -62,10 +68,45 @@ class Observer:
     def training_begins(self) -> None:
         """Optimizer and scheduler exist: what is in force is read back. The initial weights are publication 0."""
         self._probe.note("settings", settings_in_force(self._trainer, self._probe.cell))
-        self._probe.note("absent_stages", absent_stages(self._trainer))
+        self._probe.note("absent_stages", absent_stages(self._trainer, resumed=self._checkpoints.kept is not None))
         if not self._trainer.use_vllm:
             self._shared = self._engine_holds_trained_tensors()
+        kept = self._checkpoints.kept
+        if kept is not None:
+            self._batches, self._skipped = kept.state["batches"], kept.state["skipped"]
+            self._published = kept.state["published"] + (not self._trainer.use_vllm)
+            return  # TRL has not loaded all of it yet
+        if not self._checkpoints.said:
+            self._checkpoints.loaded(self._trainer, self._counters, [])
+        if not self._trainer.use_vllm:
             self._share()
+
+    def resumes(self) -> None:
+        """TRL has loaded all that it keeps: what became of each item is said before the history goes on, and samples
+        that waited in the buffer are gone."""
+        if self._checkpoints.said:
+            return
+        kept, now = self._checkpoints.kept, self.clock.enter(None)
+        self._checkpoints.loaded(self._trainer, self._counters, self._first_prompts)
+        lost = {"fate": "dropped", "reason": "the buffer is not kept", "t": now}
+        left = kept.state["left"] if kept is not None else ()
+        self._probe.fates([lost | {"sample_id": sample, "policy_tokens": tokens} for sample, tokens in left])
+        if not self._trainer.use_vllm:
+            self._share()
+
+    def saved(self) -> None:
+        """TRL has written a checkpoint."""
+        batch, started = self._batch, self.clock.started
+        self.clock.enter(None)
+        with self.clock.aside():
+            rows = sorted(batch.untrained) if batch is not None else []
+            left = [(batch.sample_ids[row], len(batch.response_tokens[row])) for row in rows] if batch else []
+            self._checkpoints.written(self._trainer, started, self._counters, left)
+        self._faults["trainer-0"].at("trainer.after_checkpoint")
+
+    @property
+    def _counters(self) -> dict[str, int]:
+        return {"batches": self._batches, "skipped": self._skipped, "published": self._published}
 
     def _share(self) -> None:
         """The generating module is the trained one: a step publishes by being applied."""
@@ -102,6 +143,11 @@ class Observer:
             detail=detail,
         )
 
+    @property
+    def checkpoint(self) -> str | None:
+        """The folder that TRL is told to resume from, in a later attempt."""
+        return self._checkpoints.path
+
     # Steps
 
     def step_begins(self) -> None:
@@ -115,11 +161,18 @@ class Observer:
 
     def _trace_id(self) -> str:
         """The batch that the next micro-step works on."""
-        return f"gen-{self._batches}" if self._will_generate() or self._batch is None else self._batch.trace_id
+        if self._will_generate() or self._batch is None:
+            return trace_id(self._batches, self._probe.cell["attempt"])
+        return self._batch.trace_id
 
     def _will_generate(self) -> bool:
         arguments = self._trainer.args
         return bool(self._trainer._step % (arguments.steps_per_generation * arguments.num_iterations) == 0)
+
+    def rows_given(self, batches: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+        """The data loader gave the step's rows; the first ones say where it goes on from."""
+        if not self._first_prompts and batches:
+            self._first_prompts = list(dict.fromkeys(row["prompt_id"] for row in batches[0]))
 
     def inputs_wanted(self) -> None:
         """TRL prepares a micro-batch: it generates a whole batch first, or takes the next slice of the buffered one."""
@@ -152,6 +205,12 @@ class Observer:
             if not self._trainer.use_vllm:
                 self._published += 1
                 self._share()
+        self._taken()
+
+    def _taken(self) -> None:
+        """A generated batch is trained on, if its last step is over."""
+        if self._will_generate():
+            self._faults["controller"].at("controller.step", self._batches)
 
     def _write_fates(self, batch: GeneratedBatch, rows: Sequence[int], end: int) -> None:
         """A row is trained once the first step that takes it is over; rows that TRL masks never are."""
@@ -174,11 +233,13 @@ class Observer:
         """TRL is about to generate a batch for `inputs`, one dictionary a completion."""
         self._drop_leftovers()
         prompt_ids = [row["prompt_id"] for row in inputs]
-        self._batch = GeneratedBatch(self._batches, self.version, self._published, prompt_ids)
+        attempt = self._probe.cell["attempt"]
+        self._batch = GeneratedBatch(self._batches, self.version, self._published, prompt_ids, attempt)
         self._batches += 1
         self.clock.labels["trace_id"] = self._batch.trace_id
         self.clock.enter("prompt_prep")
         self.clock.count(records=len(inputs))
+        self._faults["rollout-0"].at("rollout.generate", self._batches)
 
     def _drop_leftovers(self) -> None:
         """TRL replaces its buffer: what of the last batch was never trained on is gone."""
@@ -242,6 +303,10 @@ class Observer:
 
     # Training
 
+    def trains(self) -> None:
+        """A micro-batch is about to be trained on."""
+        self._faults["trainer-0"].at("trainer.update", self.step)
+
     def trained_on(self, inputs: Mapping[str, Any], logprobs: torch.Tensor) -> None:
         """A micro-batch went forward and backward; `logprobs` are its trainer log-probs, rows x padded length."""
         end = self.clock.boundary()
@@ -292,6 +357,7 @@ class Observer:
     def ends(self) -> None:
         """The run ended, in whatever way: what was generated and never trained on is in flight."""
         now = self.clock.enter(None)
+        self.resumes()
         if self._batch is not None and self._batch.untrained:
             rows = sorted(self._batch.untrained)
             why = "the run's last optimizer step came first"

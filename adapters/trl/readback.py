@@ -95,13 +95,16 @@ def _optimizer_settings(trainer: Any) -> dict[str, Any]:
     }
 
 
-def absent_stages(trainer: Any) -> dict[str, str]:
-    """Stages that this run does not have, each with the reason: absent is not zero."""
+def absent_stages(trainer: Any, *, resumed: bool) -> dict[str, str]:
+    """Stages that this run does not have, each with the reason: absent is not zero. `resumed`: whether TRL was told to
+    go on from a checkpoint."""
     absent = {
         "queue_wait": "synchronous: a batch is trained on by the process that generated it, nothing is queued",
-        "checkpoint": "save_strategy is 'no'",
-        "restore": "the run starts from the bundle's checkpoint",
     }
+    if trainer.args.save_strategy == "no":
+        absent["checkpoint"] = "save_strategy is 'no'"
+    if not resumed:
+        absent["restore"] = "the run starts from the bundle's checkpoint"
     if trainer.use_vllm:
         reason = "TRL drops the timings of vLLM's requests: its generation is one stage, `generate`"
         absent |= {"prefill": reason, "decode": reason}

@@ -13,6 +13,7 @@ from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from adapters.trl.batch import order_of_prompts
+from adapters.trl.checkpoints import Checkpoints
 from adapters.trl.hooks import check_hooks
 from adapters.trl.observer import Observer
 from adapters.trl.readback import PACKAGES
@@ -72,7 +73,7 @@ def _train(trainer: Any, observer: Observer | None, directory: Path) -> float:
     """Train; TRL's own log is written in either case, as far as it got. Returns wall seconds."""
     start = time.perf_counter()
     try:
-        trainer.train()
+        trainer.train(resume_from_checkpoint=observer.checkpoint if observer is not None else None)
     finally:
         trainer.state.save_to_json(str(directory / "trl" / "trainer_state.json"))
         if observer is not None:
@@ -94,7 +95,10 @@ def _build(probe: Probe, bundle: Bundle, reward: VerifierReward) -> tuple[Any, O
     }
     if not probe.enabled:
         return GRPOTrainer(**arguments), None
-    observer = Observer(probe, reward, _rollout_facts(cell, bundle))
+    facts = _rollout_facts(cell, bundle)
+    components = {name: facts[name] for name in ("tokenizer_hash", "template_hash", "verifier_version")}
+    checkpoints = Checkpoints(probe, components, arguments["train_dataset"]["prompt_id"])
+    observer = Observer(probe, reward, facts, checkpoints)
     return ProbedGRPOTrainer(**arguments, observer=observer), observer
 
 

@@ -61,10 +61,19 @@ def grpo_arguments(cell: Mapping[str, Any]) -> dict[str, Any]:
         "logging_steps": 1,
         "logging_nan_inf_filter": False,
         "report_to": "none",
-        "save_strategy": "no",
+        **_checkpoint_arguments(cell),
         "disable_tqdm": True,
         **(_vllm_arguments(cell) if uses_vllm(cell) else {}),
     }
+
+
+def _checkpoint_arguments(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """`every` counts generated batches: within one, TRL's checkpoint would lose the rows that are buffered."""
+    asked = cell["adapter_options"]["checkpoint"]
+    if not asked["every"]:
+        return {"save_strategy": "no"}
+    steps = asked["every"] * updates_per_batch(cell["task"])
+    return {"save_strategy": "steps", "save_steps": steps, "save_total_limit": asked["keep"]}
 
 
 def _batch_arguments(task: Task) -> dict[str, Any]:

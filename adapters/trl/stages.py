@@ -26,6 +26,11 @@ class StageClock:
         self._start = self._cpu = 0
 
     @property
+    def started(self) -> int:
+        """When the stage at hand began (perf_counter_ns)."""
+        return self._start
+
+    @property
     def stage(self) -> str | None:
         """The stage that the clock is in."""
         return self._stage

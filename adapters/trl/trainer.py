@@ -26,10 +26,13 @@ class ProbedGRPOTrainer(GRPOTrainer):
     def get_batch_samples(self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device) -> Any:
         """The first work of an optimizer step."""
         self.observer.step_begins()
-        return super().get_batch_samples(epoch_iterator, num_batches, device)
+        found = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self.observer.rows_given(found[0])
+        return found
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
         """Prepares inputs, computes the loss, and goes backward; its end is the end of the backward pass."""
+        self.observer.trains()
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         self.observer.trained_on(self._micro_batch, self._train_logprobs)
         return loss
@@ -76,6 +79,22 @@ class ProbedGRPOTrainer(GRPOTrainer):
         self._micro_batch = inputs
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        self.clock.enter("checkpoint")
+        super()._save_checkpoint(model, trial)
+
+    def _load_from_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
+        self.clock.enter("restore")
+        return super()._load_from_checkpoint(*args, **kwargs)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: Any) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        self.clock.enter(None)
+
+    def _load_rng_state(self, checkpoint: Any) -> None:
+        super()._load_rng_state(checkpoint)
+        self.observer.resumes()
+
     def _clip_grad_norm(self, model: Any) -> Any:
         self.clock.enter("optimizer_step")
         return super()._clip_grad_norm(model)
@@ -98,6 +117,10 @@ class ObserverCallback(TrainerCallback):
     def on_step_end(self, *_: Any, **__: Any) -> None:
         """The step is applied, its gradients are zeroed, the version is counted up."""
         self._observer.step_ends()
+
+    def on_save(self, *_: Any, **__: Any) -> None:
+        """A checkpoint is whole on disk."""
+        self._observer.saved()
 
     def on_log(self, *_: Any, logs: Any = None, **__: Any) -> None:
         """TRL logged the step that just ended."""

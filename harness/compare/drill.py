@@ -8,6 +8,7 @@ from harness.compare.drill_checks import CHECKS, NO_TWIN
 from harness.compare.drill_evidence import Check, Evidence, Item
 from harness.measure.figures.recovery import state_of
 
+NOT_RUN = "not_run"
 COSTS = (
     ("restarts", "restarts"),
     ("processes_replaced", "processes replaced"),
@@ -52,6 +53,8 @@ class DrillVerdict:
     @property
     def word(self) -> str:
         """The verdict in a few words."""
+        if self.status == NOT_RUN:
+            return f"not run: {self.checks[0].said}"
         broken = [check.name for check in self.checks if check.result == "broken"]
         unknown = [check.name for check in self.checks if check.result == "unknown"]
         if broken:

@@ -44,7 +44,7 @@ def _restored(evidence: Evidence) -> tuple[Result, str]:
         return "does not apply", NOTHING_RESTORED
     if not any(resume.items for resume in evidence.resumes):
         return "does not apply", BEGAN_AGAIN
-    declared = {QUEUE} if evidence.checkpoint["queue"] == "discard" else set()
+    declared = {QUEUE} if evidence.checkpoint.get("queue") == "discard" else set()
     items = [(name, state_of(item)) for resume in evidence.resumes for name, item in resume.items.items()]
     wrong = [f"{name} {state}" for name, state in items if state != "restored" and name not in declared]
     if wrong:

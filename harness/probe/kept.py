@@ -111,7 +111,8 @@ def say_resumed(
     evidence: Mapping[str, str],
 ) -> None:
     """Say where this attempt goes on from, before it adds to the history; see `Probe.resumed`. An item is restored
-    where the digest of what is held now is that of what was held then, lost where nothing is held of it, else restarted.
+    where the digest of what is held now is that of what was held then, lost where nothing is held of it, and else
+    restarted.
 
     Args:
         kept: None where the run begins again.

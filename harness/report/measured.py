@@ -100,7 +100,7 @@ def measure_verdicts(run: Path, manifest: Mapping[str, Any]) -> list[DrillVerdic
 
 def _judge(run: Path, manifest: Mapping[str, Any], cell: Cell, violations: Sequence[Violation]) -> DrillVerdict:
     if cell["status"] == "not_run":
-        return unjudged(cell, f"it was not run: {cell['reason']}")
+        return unjudged(cell, cell["reason"])
     if not observed(manifest, cell):
         return unjudged(cell, BARE)
     if damage := _damage(cell["cell_id"], violations):

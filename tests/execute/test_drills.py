@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.errors import UserError
-from harness.execute.compose import compose_choices, options_of
+from harness.execute.compose import compose_choices, options_of, validate
 from harness.execute.killer import Kill, Killer, kills_of
 from harness.execute.session import choices_of, drill_choices, run_session
 from harness.probe.faults import PROCESSES
@@ -43,8 +43,10 @@ def test_what_is_said_of_a_fault_is_not_said_of_the_undisturbed_cell() -> None:
 def test_a_drill_needs_a_fault_and_an_adapter_that_can_resume() -> None:
     with pytest.raises(UserError, match="one or several of controller_dies"):
         drill_choices(COMMON)
-    with pytest.raises(UserError, match="adapter trl keeps no checkpoint"):
-        compose_choices(["adapter=trl", "fault=trainer_dies"])
+    config = compose_choices(["adapter=fake", "fault=trainer_dies"])[0].config
+    del config["adapter"]["checkpoint"]
+    with pytest.raises(UserError, match="adapter fake keeps no checkpoint"):
+        validate(config)
 
 
 @pytest.mark.parametrize("fault", options_of("fault"))

@@ -43,6 +43,7 @@ OPTIONS: dict[str, Any] = {
     "gpu_memory_utilization": 0.3,
     "sleep_mode": False,
     "importance_sampling_correction": True,
+    "checkpoint": {"every": 0, "keep": 2},
 }
 PROFILES: dict[str, dict[str, Any]] = {
     "cpu": {"name": "cpu", "device": "cpu", "devices": 1, "threads": 1},
@@ -59,6 +60,7 @@ def cell_of(
     track: str = "free",
     profile: str = "cpu",
     observer: bool = True,
+    attempt: int = 0,
     options: dict[str, Any] | None = None,
     **task: Any,
 ) -> dict[str, Any]:
@@ -70,14 +72,14 @@ def cell_of(
         "cell_id": "trl",
         "adapter": "trl",
         "package": "adapters.trl",
-        "layout": {"name": layout},
+        "layout": {"name": layout, "lag_bound": 0},
         "track": track,
         "repeat": 0,
         "seed": 17,
         "observer": observer,
         "bundle": str(bundle),
         "directory": str(directory),
-        "attempt": 0,
+        "attempt": attempt,
         "fault": {"name": "none"},
         "profile": PROFILES[profile],
         "model": {"name": "tiny"},

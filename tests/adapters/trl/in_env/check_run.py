@@ -85,7 +85,7 @@ def test_stages_of_the_step_do_not_overlap(plain: Run) -> None:
     spans = sorted(plain.rows("spans"), key=lambda row: row["t_start"])
     assert all(a["t_end"] <= b["t_start"] for a, b in pairwise(spans))
     stages = {"prompt_prep", "prefill", "decode", "verifier", "batch_assembly", "forward_backward", "optimizer_step"}
-    assert {row["stage"] for row in spans} == stages | {"startup"}
+    assert {row["stage"] for row in spans} == stages | {"startup", "observation"}
     assert not stages & plain.ledger.manifest["absent_stages"].keys()
 
 
