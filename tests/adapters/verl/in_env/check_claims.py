@@ -26,6 +26,13 @@ SPEC = yaml.safe_load((Path(__file__).parents[4] / "adapters/verl/adapter.yaml")
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in Path(verl.__file__).parent.rglob("*.py"))
 
 
+@pytest.mark.parametrize("axis", SPEC["axes"])
+def test_the_source_of_an_axis_is_in_the_installed_package(axis: str) -> None:
+    paths = re.findall(r"verl/[\w/.]+", SPEC["axes"][axis]["source"])
+    assert paths
+    assert all((Path(verl.__file__).parents[1] / path).exists() for path in paths), paths
+
+
 def batch(lengths: list[int], prompt: int = 3) -> DataProto:
     """Completions of these lengths to prompts of one length, padded to the longest of them as V1 does."""
     width, rows = max(lengths), len(lengths)
