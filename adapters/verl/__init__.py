@@ -1,1 +1,1 @@
-"""verl, the real package: registered trainer, agent loop, reward function and worker extension; no fork, no file patched."""
+"""verl, the real package: a registered trainer, engine and agent loop, a worker extension; no fork, no file patched."""

@@ -35,7 +35,9 @@ class VerlDriver:
         if is_cpu(asdict(cell)) and engine not in ENGINES:
             return f"verl has no engine {engine} on a CPU; it has {', '.join(ENGINES)}"
         if kind_of(task["name"]).turns > 1:
-            return f"task {task['name']} has several turns; this adapter drives verl's agent loop with one turn a prompt"
+            return (
+                f"task {task['name']} has several turns; this adapter drives verl's agent loop with one turn a prompt"
+            )
         if task["prompts_per_batch"] % task["minibatches"]:
             return "verl cuts minibatches between prompts: task.minibatches has to divide task.prompts_per_batch"
         if task["steps"] % updates_per_batch(task):

@@ -1,7 +1,7 @@
 """verl's FSDP engine with its stages bounded and its log-probs read; in verl's own registry of engines.
 
-Registered for the device `cpu`, for which verl has none, and for NVIDIA's GPUs, where an engine of a vendor's goes before
-that of the device.
+Registered for the device `cpu`, for which verl has none, and for NVIDIA's GPUs, where an engine of a vendor's goes
+before that of the device.
 """
 
 import math
@@ -95,35 +95,42 @@ class ProbedFsdpEngine(FSDPEngineWithLMHead):
             yield name, tensor
 
     def _count(self, micro_batch: Any, forward_only: bool) -> None:
-        """verl pads a micro-batch to its longest sequence, unless padding is removed."""
+        """verl pads a micro-batch to its longest sequence unless padding is removed, and fills a batch that a lost
+        completion left too small with rows that have no policy token: these are padding too."""
         lengths = micro_batch["input_ids"].offsets().diff()
-        policy = int(micro_batch["response_mask"].values().sum())
+        policy = _policy_tokens(micro_batch)
         packed = bool(self.model_config.get("use_remove_padding", False))
-        padded = 0 if packed else len(lengths) * int(lengths.max()) - int(lengths.sum())
-        prompt = int(lengths.sum()) - policy
-        for name, value in (("records", len(lengths)), ("policy_tokens", policy), ("padded_tokens", padded)):
+        width = int(lengths.sum()) if packed else len(lengths) * int(lengths.max())
+        real = policy > 0
+        tokens = int(lengths[real].sum())
+        counts = {"records": int(real.sum()), "policy_tokens": int(policy.sum()), "padded_tokens": width - tokens}
+        for name, value in counts.items():
             setattr(self._span, name, getattr(self._span, name) + value)
             if not forward_only:
                 self._counts[name] += value
-        self._span.input_tokens += prompt
+        self._span.input_tokens += tokens - counts["policy_tokens"]
 
     def _keep(self, micro_batch: Any, log_probs: torch.Tensor) -> None:
         trainer = no_padding_2_padding(log_probs, micro_batch).float().cpu()
-        old, advantages = micro_batch["old_log_probs"], micro_batch["advantages"]
-        masks = micro_batch["response_mask"]
-        names = sample_ids(micro_batch)
+        old, advantages, masks = (micro_batch[name] for name in ("old_log_probs", "advantages", "response_mask"))
         assert self.watch is not None
-        rows = []
-        for row, name in enumerate(names):
-            length = len(masks[row])
+        rows, counts = [], _policy_tokens(micro_batch).tolist()
+        for row, (name, policy) in enumerate(zip(sample_ids(micro_batch), counts, strict=True)):
+            if not policy:
+                continue
             self._groups.add(name.rpartition(".g")[0])
             rows.append(
                 {
                     "sample_id": name,
-                    "trainer_logprobs": trainer[row, :length].numpy(),
+                    "trainer_logprobs": trainer[row, : len(masks[row])].numpy(),
                     "old_logprobs": old[row].float().cpu().numpy(),
-                    "advantage": float(advantages[row][0]) if length else None,
-                    "policy_tokens": int(masks[row].sum()),
+                    "advantage": float(advantages[row][0]),
+                    "policy_tokens": policy,
                 }
             )
         self.watch.trained(rows)
+
+
+def _policy_tokens(micro_batch: Any) -> torch.Tensor:
+    """Policy tokens of each row."""
+    return torch.stack([mask.sum() for mask in micro_batch["response_mask"].unbind()]).long().cpu()

@@ -1,4 +1,4 @@
-"""Loaded by verl in each of its processes (VERL_USE_EXTERNAL_MODULES): registers what is ours where it is looked for."""
+"""Loaded by verl in each of its processes (VERL_USE_EXTERNAL_MODULES): registers what is ours where verl looks."""
 
 from types import ModuleType
 

@@ -4,15 +4,19 @@ verl loads this file by its path, and once in each of its reward workers.
 """
 
 import functools
+import threading
 from pathlib import Path
 from typing import Any
 
+from adapters.verl.records import FIELD
 from harness.errors import SystemFailure
 from harness.probe import Probe
 from harness.task.bundle import Bundle
 from harness.task.verifier import Verifier
 
 PROCESS = "verifier"
+_ONE = threading.Lock()
+"""verl calls from several threads, the verifier answers one at a time, and what waits is no verification."""
 
 
 @functools.cache
@@ -23,7 +27,11 @@ def _started() -> tuple[Probe, Verifier]:
 
 
 def compute_score(
-    data_source: str, solution_str: str, ground_truth: str, extra_info: dict[str, Any], **_: Any
+    data_source: str,  # noqa: ARG001  (verl's signature)
+    solution_str: str,
+    ground_truth: str,  # noqa: ARG001
+    extra_info: dict[str, Any],
+    **_: Any,
 ) -> dict[str, Any]:
     """The verdict on one completion; its times and components ride along.
 
@@ -31,7 +39,7 @@ def compute_score(
         SystemFailure: no verdict could be reached. verl then gives the completion up; it never sees a reward of 0.
     """
     probe, verifier = _started()
-    with probe.span("verifier", trace_id=extra_info["rlaxes_trace"] if "rlaxes_trace" in extra_info else "verifier", device="verifier") as span:
+    with _ONE, probe.span("verifier", trace_id=extra_info[FIELD]["trace_id"], device=PROCESS) as span:
         span.records = 1
         verdict = verifier.score([(extra_info["prompt_id"], solution_str)])[0]
     if verdict.status != "ok" or verdict.reward_total is None:

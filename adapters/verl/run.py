@@ -19,12 +19,15 @@ from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cp
 from harness.errors import SystemFailure
 from harness.task.bundle import Bundle
 
+STARTED_VARIABLE = "RLAXES_STARTED"
+"""The environment variable that says when the cell began, `time.perf_counter_ns()`."""
 RESULT = "result.partial.json"
 """What the process of verl's trainer leaves for this one, in verl's folder."""
 
 
-def run_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
+def run_cell(cell: Mapping[str, Any], started: int) -> dict[str, Any]:
     """Run a cell to its end; returns the run in short."""
+    os.environ[STARTED_VARIABLE] = str(started)
     folder = home(cell)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT).unlink(missing_ok=True)

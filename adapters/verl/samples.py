@@ -4,10 +4,14 @@ from typing import Any
 
 ROUND = "rlaxes_round"
 """The field that says in which generated batch a prompt was handed out, from 0."""
+VERSION, PUBLISHED = "rlaxes_version", "rlaxes_published"
+"""The fields that say what weights the engine had when a prompt was handed out: optimizer steps, publications."""
+SEEN = "rlaxes_engine"
+"""The key of an answer's `extra_fields` where the engine's server says when it was at work on it."""
 
 
 def plain(field: Any) -> list[Any]:
-    """A field of a TensorDict as a list, one item a row: strings and dictionaries come wrapped in one of several ways."""
+    """A field of a TensorDict as a list, one item a row: strings and dictionaries come wrapped, in several ways."""
     if hasattr(field, "tolist"):
         values = field.tolist()
         return values if isinstance(values, list) else [values]

@@ -1,4 +1,4 @@
-"""A cell's task as overrides of verl's Hydra configuration (verl/trainer/config/ppo_trainer.yaml); imports no framework."""
+"""A cell's task as overrides of verl's configuration (verl/trainer/config/ppo_trainer.yaml); imports no framework."""
 
 import hashlib
 import json
@@ -75,7 +75,7 @@ def overrides(cell: Cell) -> Overrides:
         **_trainer(cell),
         **_machine(cell),
     }
-    return settings | _cpu(cell) if is_cpu(cell) else on_gpus(cell, settings)
+    return settings | _cpu() if is_cpu(cell) else on_gpus(cell, settings)
 
 
 def words(settings: Overrides) -> list[str]:
@@ -230,7 +230,7 @@ def _machine(cell: Cell) -> Overrides:
     }
 
 
-def _cpu(cell: Cell) -> Overrides:
+def _cpu() -> Overrides:
     """What verl's CUDA defaults ask for and a CPU has not: logical GPUs, no kernels to compile, no sleeping engine."""
     engine = f"{ROLLOUT}.engine_kwargs.vllm"
     return {

@@ -1,33 +1,44 @@
 """verl's synchronous V1 trainer under watch, in verl's own registry of trainers (`trainer.v1.trainer_mode`)."""
 
 import json
+import os
 import time
-from pathlib import Path
 from typing import Any
 
 import ray
+import transfer_queue as tq
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
-from adapters.verl.samples import ROUND
+from adapters.verl.controller import FIELDS, Controller
+from adapters.verl.readback import note_start
+from adapters.verl.records import trace_of
+from adapters.verl.run import RESULT, STARTED_VARIABLE
+from adapters.verl.samples import PUBLISHED, ROUND, VERSION
 from adapters.verl.settings import POLL_SECONDS, home
 from adapters.verl.worker import ProbedWorker
 from harness.probe import Probe
 
+PROCESS = "controller"
 
-@register_trainer("rlaxes_sync")
-class ProbedSync(PPOTrainerSync):
-    """`PPOTrainerSync`."""
+
+class Probed:
+    """Goes before a trainer of verl's in the order of its bases: every override calls verl's own and changes nothing
+    but the interval at which finished prompts are looked for."""
 
     def __init__(self, config: Any) -> None:
-        self.probe = Probe.from_environment("controller")
+        self.probe = Probe.from_environment(PROCESS)
+        self.controller = Controller(self.probe)
         self._round = 0
         super().__init__(config)
 
+    @property
+    def observes(self) -> bool:
+        """False in the bare twin of a run."""
+        return self.probe.enabled
+
     def _build_replay_buffer(self) -> Any:
-        # verl compares its mode with its own names in several places; ours is the synchronous one.
-        self.trainer_mode = "sync"
         buffer = super()._build_replay_buffer()
         buffer.poll_interval = POLL_SECONDS
         return buffer
@@ -37,20 +48,82 @@ class ProbedSync(PPOTrainerSync):
         for role in self.role_worker_mapping:
             self.role_worker_mapping[role] = ray.remote(ProbedWorker)
 
+    def on_init_end(self) -> None:
+        """The initial weights are handed over: everything stands."""
+        super().on_init_end()
+        if self.observes:
+            facts = self.actor_rollout_wg.read_facts()[0]
+            self.controller.publish(self._records()["publications"])
+            note_start(self.probe, self.config, facts)
+
+    def on_train_begin(self) -> None:
+        """The first step is about to begin."""
+        super().on_train_begin()
+        now = time.perf_counter_ns()
+        self.probe.add_span("startup", int(os.environ[STARTED_VARIABLE]), now, trace_id="startup")
+        self.controller.window["t_start"] = now
+
     def _submit_batch_to_rollout(self, batch: Any) -> int:
-        tu.assign_non_tensor_data(batch, ROUND, self._round)
+        """A batch of prompts is handed out: it carries its number and what weights the engine has."""
+        stamp = {ROUND: self._round, VERSION: self.controller.version, PUBLISHED: self.controller.published - 1}
+        for name, value in stamp.items():
+            tu.assign_non_tensor_data(batch, name, value)
         self._round += 1
         return super()._submit_batch_to_rollout(batch)
 
+    def prepare_step(self) -> Any:
+        """Prompts are taken from the data and handed out."""
+        with self.controller.span("prompt_prep", trace_of(self._round)) as span:
+            span.records = self.config.data.train_batch_size
+            return super().prepare_step()
+
+    def on_sample_begin(self) -> None:
+        """The wait for a batch begins."""
+        self._waits = time.perf_counter_ns()
+        super().on_sample_begin()
+
+    def on_sample_end(self) -> None:
+        """It ended."""
+        self.controller.waited(self._waits, trace_of(self._round - 1))
+        super().on_sample_end()
+
+    def _compute_advantage(self, batch: Any, metrics: Any) -> Any:
+        out = super()._compute_advantage(batch, metrics)
+        if self.observes:
+            with self.controller.aside(trace_of(self._round - 1), self._records):
+                data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(FIELDS))
+                self.controller.sampled(batch.keys, batch.tags, data)
+        return out
+
     def on_step_end(self) -> None:
+        """The step is applied, and its weights are handed over."""
         super().on_step_end()
-        taken = self.actor_rollout_wg.take_records(None)
-        print("TAKEN", {k: len(v) for k, v in taken[0].items()}, flush=True)
-        self.probe.progress(self.global_steps, self.total_training_steps, "optimizer steps")
+        if self.observes:
+            with self.controller.aside(trace_of(self._round - 1), self._records):
+                self.controller.trained(self._round - 1)
+        self.probe.progress(self.global_steps, self.total_training_steps, "generated batches")
+
+    def _records(self) -> Any:
+        return self.actor_rollout_wg.take_records(trace_of(self._round))[0]
 
     def fit(self, agent_loop_manager: Any) -> None:
+        """The whole of training."""
         start = time.perf_counter()
         super().fit(agent_loop_manager)
-        result = {"train_seconds": time.perf_counter() - start, "final_parameter_sha256": self.actor_rollout_wg.digest()[0]}
-        (home(self.probe.cell) / "result.partial.json").write_text(json.dumps(result), encoding="utf-8")
-        self.probe.close()
+        seconds = time.perf_counter() - start
+        digest = self.actor_rollout_wg.digest()[0]
+        self.actor_rollout_wg.end_watch()
+        self.probe.note("final_parameter_sha256", digest)
+        self.controller.close()
+        result = {"train_seconds": seconds, "final_parameter_sha256": digest, "observer": self.observes}
+        (home(self.probe.cell) / RESULT).write_text(json.dumps(result), encoding="utf-8")
+
+
+@register_trainer("rlaxes_sync")
+class ProbedSync(Probed, PPOTrainerSync):
+    """`PPOTrainerSync`."""
+
+    def _build_replay_buffer(self) -> Any:
+        # verl compares the name of a mode with its own in several places; ours is the synchronous one.
+        self.trainer_mode = "sync"
+        return super()._build_replay_buffer()

@@ -1,4 +1,7 @@
-"""verl's agent loop of one turn, with what was asked and when: each completion carries it along to verl's trainer."""
+"""verl's agent loop of one turn, with what was asked and when: each completion carries it along to verl's trainer.
+
+Named by `rollout.agent.agent_loop_config_path`.
+"""
 
 import time
 from typing import Any
@@ -6,30 +9,24 @@ from typing import Any
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 
-from adapters.verl.samples import ROUND, sample_id
-
-FIELD = "rlaxes"
-"""The key of a completion's `extra_fields` that is ours."""
+from adapters.verl.records import FIELD, trace_of
+from adapters.verl.samples import PUBLISHED, ROUND, SEEN, VERSION, sample_id
 
 
 class _Witness:
-    """Stands before verl's client of the rollout servers for one completion: names the request, and keeps the answer."""
+    """Stands before verl's client of the rollout servers for one completion: names the request, times the answer."""
 
     def __init__(self, client: Any, name: str, min_p: float) -> None:
         self._client, self._name, self._min_p = client, name, min_p
         self.t_start = self.t_end = 0
-        self.stop_reason: str | None = None
 
     async def generate(self, request_id: str, *, sampling_params: dict[str, Any], **arguments: Any) -> Any:
         """See `LLMServerClient.generate`."""
         if self._min_p:
             sampling_params = sampling_params | {"min_p": self._min_p}
         self.t_start = time.perf_counter_ns()
-        output = await self._client.generate(
-            f"{self._name}.{request_id}", sampling_params=sampling_params, **arguments
-        )
+        output = await self._client.generate(f"{self._name}.{request_id}", sampling_params=sampling_params, **arguments)
         self.t_end = time.perf_counter_ns()
-        self.stop_reason = output.stop_reason
         return output
 
 
@@ -53,7 +50,9 @@ class WatchedTurn(SingleTurnAgentLoop):
             "t_queued": queued,
             "t_generate_start": witness.t_start,
             "t_generate_end": witness.t_end,
-            "stop_reason": witness.stop_reason,
-            **output.extra_fields.pop("rlaxes_engine", {}),
+            "trace_id": trace_of(row[ROUND]),
+            "policy_version": row[VERSION],
+            "published_version": row[PUBLISHED],
+            **output.extra_fields.pop(SEEN, {}),
         }
         return output

@@ -1,5 +1,7 @@
-"""What a process of verl's trainer worker saw since it was last asked: verl's controller, which writes the run's history,
-takes it from there. Imports no framework."""
+"""What a trainer worker of verl's saw since it was last asked. Imports no framework.
+
+verl's controlling process, which writes the run's history, takes it from there.
+"""
 
 import time
 from collections.abc import Iterator

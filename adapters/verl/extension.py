@@ -1,0 +1,96 @@
+"""What verl runs inside vLLM's worker (`worker_extension_cls`), with each forward pass timed and its tokens counted."""
+
+import os
+import re
+import time
+from typing import Any
+
+from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
+
+from harness.probe import Probe
+from harness.probe.hooks import HookPoint
+
+DEVICE = "rollout"
+"""The device label of the engine's spans."""
+RUNNER = "vllm.v1.worker.gpu_model_runner:GPUModelRunner"
+HOOKS = (
+    HookPoint(f"{RUNNER}.execute_model", "decode", "a forward pass begins; its plan", ("scheduler_output",)),
+    HookPoint(f"{RUNNER}.sample_tokens", "decode", "a forward pass ends with its sampling"),
+)
+ROUND = re.compile(r"\.b(\d+)\.g\d+\.")
+
+
+class ProbedExtension(vLLMColocateWorkerExtension):
+    """`vLLMColocateWorkerExtension` under watch."""
+
+    def monkey_patch_model(self, *args: Any, **kwargs: Any) -> None:
+        """verl calls it once, when the engine stands."""
+        super().monkey_patch_model(*args, **kwargs)
+        probe = Probe.from_environment(f"engine-{os.environ.get('VERL_REPLICA_RANK', '0')}")
+        if probe.enabled:
+            self.rlaxes_passes = Passes(self.model_runner, probe)
+
+    def update_weights_from_ipc(self, *args: Any, **kwargs: Any) -> None:
+        """Copies the trainer's weights in."""
+        super().update_weights_from_ipc(*args, **kwargs)
+        if hasattr(self, "rlaxes_passes"):
+            self.rlaxes_passes.weights_changed()
+
+
+class Passes:
+    """Watches the forward passes of one engine; nothing in them is changed."""
+
+    def __init__(self, runner: Any, probe: Probe) -> None:
+        self._probe, self._prompts = probe, dict[str, int]()
+        self._start = 0
+        self._execute, self._sample = runner.execute_model, runner.sample_tokens
+        runner.execute_model, runner.sample_tokens = self.execute_model, self.sample_tokens
+
+    def weights_changed(self) -> None:
+        """New weights stand. Nothing was under way in a colocated engine; what is written so far is brought to disk."""
+        self._probe.flush()
+
+    def execute_model(self, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
+        """In place of the runner's own; where it samples at once, the pass has ended with it."""
+        self._start, self._plan = time.perf_counter_ns(), scheduler_output
+        output = self._execute(scheduler_output, *args, **kwargs)
+        if output is not None and scheduler_output.total_num_scheduled_tokens:
+            self._ended()
+        return output
+
+    def sample_tokens(self, *args: Any, **kwargs: Any) -> Any:
+        """In place of the runner's own."""
+        output = self._sample(*args, **kwargs)
+        self._ended()
+        return output
+
+    def _ended(self) -> None:
+        """A pass samples a token for each request whose prompt it has reached the end of."""
+        plan, end = self._plan, time.perf_counter_ns()
+        new = {request.req_id: len(request.prompt_token_ids) for request in plan.scheduled_new_reqs}
+        before = {request.req_id: request.num_computed_tokens for request in plan.scheduled_new_reqs}
+        cached = plan.scheduled_cached_reqs
+        before |= dict(zip(cached.req_ids, cached.num_computed_tokens, strict=True))
+        self._prompts |= new
+        tokens = plan.num_scheduled_tokens
+        prefill = [name for name in before if before[name] < self._prompts[name]]
+        sampled = [name for name in before if before[name] + tokens[name] >= self._prompts[name]]
+        for name in plan.finished_req_ids:
+            self._prompts.pop(name, None)
+        read = sum(min(tokens[name], self._prompts.get(name, 0) - before[name]) for name in prefill)
+        self._probe.add_span(
+            "prefill" if prefill else "decode",
+            self._start,
+            end,
+            trace_id=_trace(before),
+            device=DEVICE,
+            records=len(before),
+            input_tokens=read,
+            output_tokens=len(sampled),
+        )
+
+
+def _trace(names: dict[str, int]) -> str:
+    """The generated batch that the requests of a pass are of; where they are of several, the first of them."""
+    numbers = sorted(int(found[1]) for name in names if (found := ROUND.search(name)))
+    return f"gen-{numbers[0]}" if numbers else "unnamed"
