@@ -33,15 +33,19 @@ FIELDS = (
 class Controller:
     """Spans of verl's controlling process, and the run's history."""
 
-    def __init__(self, probe: Probe, steps: int = 0, version: int = 0, published: int = 0) -> None:
+    def __init__(self, probe: Probe) -> None:
         """`steps` and `version` are optimizer steps taken and applied, `published` hand-overs of weights."""
         self.probe = probe
-        self.steps, self.version, self.published = steps, version, published
+        self.steps = self.version = self.published = 0
         self.window: dict[str, int] = {}
         self._facts, self._task = Facts.of(probe.cell), probe.cell["task"]
         self._waiting: dict[str, Row] = {}
         self._quiet = 0
         self._seen: dict[str, list[Row]] = {"trained": [], "updates": [], "publications": []}
+
+    def go_on(self, steps: int, version: int, published: int) -> None:
+        """Count on from a checkpoint."""
+        self.steps, self.version, self.published = steps, version, published
 
     # Spans
 

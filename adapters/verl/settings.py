@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from adapters.verl.asynchronous.overrides import mode_environment, mode_overrides
 from adapters.verl.gpu.overrides import on_gpus
 from adapters.verl.native import log_file
+from harness.probe.kept import newest
 
 Cell = Mapping[str, Any]
 Overrides = dict[str, Any]
@@ -75,7 +77,8 @@ def overrides(cell: Cell) -> Overrides:
         **_trainer(cell),
         **_machine(cell),
     }
-    return settings | _cpu() if is_cpu(cell) else on_gpus(cell, settings)
+    placed = settings | _cpu() if is_cpu(cell) else on_gpus(cell, settings)
+    return placed | mode_overrides(cell)
 
 
 def words(settings: Overrides) -> list[str]:
@@ -198,9 +201,10 @@ def _rollout(cell: Cell) -> Overrides:
 
 def _trainer(cell: Cell) -> Overrides:
     """verl's own `resume_mode` is `auto`, by which a dirty folder goes on where another run was."""
-    every = cell["adapter_options"]["checkpoint"]["every"]
-    resumes = bool(cell["attempt"]) and bool(every)
+    every, kept = cell["adapter_options"]["checkpoint"]["every"], newest(cell)
+    source = {"trainer.resume_from_path": str(Path(cell["directory"]) / kept.path)} if kept else {}
     return {
+        **source,
         "trainer.v1.trainer_mode": "rlaxes_sync",
         "trainer.project_name": "rlaxes",
         "trainer.experiment_name": cell["cell_id"],
@@ -211,10 +215,10 @@ def _trainer(cell: Cell) -> Overrides:
         "trainer.total_epochs": 1,
         "trainer.val_before_train": False,
         "trainer.test_freq": -1,
-        "trainer.save_freq": every // updates_per_batch(cell["task"]) if every else -1,
+        "trainer.save_freq": every or -1,
         "trainer.default_local_dir": str(home(cell) / "checkpoints"),
-        "trainer.max_actor_ckpt_to_keep": 2,
-        "trainer.resume_mode": "auto" if resumes else "disable",
+        "trainer.max_actor_ckpt_to_keep": cell["adapter_options"]["checkpoint"]["keep"],
+        "trainer.resume_mode": "resume_path" if kept else "disable",
     }
 
 
@@ -266,4 +270,4 @@ def environment(cell: Cell) -> dict[str, str]:
     if is_cpu(cell):
         ours.insert(0, "adapters.verl.cpu.plugin")
         settings |= {"VERL_PLATFORM": "cpu", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-    return settings | {"VERL_USE_EXTERNAL_MODULES": ",".join(ours)}
+    return settings | mode_environment(cell) | {"VERL_USE_EXTERNAL_MODULES": ",".join(ours)}

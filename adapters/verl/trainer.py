@@ -11,6 +11,7 @@ from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
+from adapters.verl.checkpoints import Checkpoints
 from adapters.verl.controller import FIELDS, Controller
 from adapters.verl.readback import note_start
 from adapters.verl.records import trace_of
@@ -29,8 +30,8 @@ class Probed:
 
     def __init__(self, config: Any) -> None:
         self.probe = Probe.from_environment(PROCESS)
-        self.controller = Controller(self.probe)
-        self._round = 0
+        self.controller, self.checkpoints = Controller(self.probe), Checkpoints(self.probe)
+        self._round = self._sampled = 0
         super().__init__(config)
 
     @property
@@ -47,6 +48,41 @@ class Probed:
         super()._init_resource_pool_mgr()
         for role in self.role_worker_mapping:
             self.role_worker_mapping[role] = ray.remote(ProbedWorker)
+
+    def _load_checkpoint(self) -> None:
+        """verl loads what its settings name; it is then asked what it holds."""
+        start = time.perf_counter_ns()
+        super()._load_checkpoint()
+        kept = self.checkpoints.found
+        if kept is not None:
+            self._round = kept.state["round"]
+            self.controller.go_on(kept.step, kept.policy_version, kept.state["published"])
+            self.actor_rollout_wg.set_place(kept.step, kept.policy_version, kept.state["published"])
+        if self.observes and self.probe.cell["attempt"]:
+            self.checkpoints.resumed(kept, self.actor_rollout_wg.held()[0], self._place(0))
+        if kept is not None:
+            where = {"step": kept.step, "policy_version": kept.policy_version}
+            self.probe.add_span("restore", start, time.perf_counter_ns(), trace_id=f"restore-{kept.step}", **where)
+
+    def _save_checkpoint(self) -> None:
+        """verl writes what its settings name; what it holds is kept beside it."""
+        if not self.observes:
+            super()._save_checkpoint()
+            return
+        with self.controller.aside(trace_of(self._round - 1), self._records):
+            self.controller.trained(self._round - 1)
+        start = time.perf_counter_ns()
+        with self.controller.span("checkpoint", f"checkpoint-{self.controller.steps}"):
+            super()._save_checkpoint()
+        path = home(self.probe.cell) / "checkpoints" / f"global_step_{self.global_steps}"
+        with self.controller.aside(trace_of(self._round - 1), self._records):
+            state = {"round": self._round, "published": self.controller.published}
+            self.checkpoints.saved(path, start, self.actor_rollout_wg.held()[0], self._place(self._sampled), state)
+
+    def _place(self, sampled: int) -> dict[str, Any]:
+        """Where the run stands between two steps."""
+        held = {"step": self.controller.steps, "version": self.controller.version, "sampled": sampled, "queue": []}
+        return held | {"cursor": next_prompt(self.train_dataloader)}
 
     def on_init_end(self) -> None:
         """The initial weights are handed over: everything stands."""
@@ -93,6 +129,7 @@ class Probed:
             with self.controller.aside(trace_of(self._round - 1), self._records):
                 data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(FIELDS))
                 self.controller.sampled(batch.keys, batch.tags, data)
+            self._sampled += len(batch.keys)
         return out
 
     def on_step_end(self) -> None:
@@ -117,6 +154,11 @@ class Probed:
         self.controller.close()
         result = {"train_seconds": seconds, "final_parameter_sha256": digest, "observer": self.observes}
         (home(self.probe.cell) / RESULT).write_text(json.dumps(result), encoding="utf-8")
+
+
+def next_prompt(loader: Any) -> int:
+    """How many batches of prompts verl's data loader has handed out, from its own state."""
+    return int(loader.state_dict()["_num_yielded"])
 
 
 @register_trainer("rlaxes_sync")

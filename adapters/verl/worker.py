@@ -8,6 +8,7 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from adapters.verl.watch import Watch
 from harness.probe import Probe
+from harness.probe.kept import digest_of
 from harness.probe.readback import model_facts, tensors_sha256
 
 PROCESS = "trainer"
@@ -58,12 +59,39 @@ class ProbedWorker(ActorRolloutRefWorker):
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def digest(self) -> str:
         """SHA-256 over all parameters in the order of their names."""
-        return tensors_sha256(
-            (name, parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter)
-            for name, parameter in self.actor.engine.module.named_parameters()
+        return tensors_sha256((name, _whole(p)) for name, p in self.actor.engine.module.named_parameters())
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def held(self) -> dict[str, str]:
+        """Digests of the items of a checkpoint that this process holds."""
+        import torch
+
+        engine = self.actor.engine
+        states = engine.optimizer.state_dict()["state"]
+        named = (
+            (f"{number:06}.{name}", _whole(value))
+            for number, state in states.items()
+            for name, value in state.items()
+            if isinstance(value, torch.Tensor)
         )
+        return {
+            "parameters": self.digest(),
+            "optimizer": tensors_sha256(named),
+            "lr_scheduler": digest_of({key: str(value) for key, value in engine.lr_scheduler.state_dict().items()}),
+            "rng": tensors_sha256([("cpu", torch.get_rng_state())]),
+        }
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def set_place(self, step: int, version: int, published: int) -> None:
+        """verl has loaded a checkpoint: count on from there."""
+        self.watch.step, self.watch.version, self.watch.published = step, version, published
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def end_watch(self) -> None:
         """The run has ended as it should."""
         self.watch.close()
+
+
+def _whole(tensor: Any) -> Any:
+    """A sharded tensor with all its shards."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
