@@ -31,6 +31,12 @@ def folder(cell: Cell) -> Path:
     return Path(cell["directory"]) / FOLDER
 
 
+def prompt_file(cell: Cell) -> Path:
+    """The data set: a line for each prompt that is handed out, in order, with `input`, `label` (its number as text) and
+    `prompt_id`."""
+    return folder(cell) / "prompts.jsonl"
+
+
 def computes_in_float32(cell: Cell) -> bool:
     """Whether the task's float32 is in force; OpenRLHF's own choice is bfloat16 for the trainer and for vLLM."""
     return bool(cell["adapter_options"]["precision"] == "task" and cell["task"]["precision"] == "float32")
