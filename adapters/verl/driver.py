@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from adapters.verl.asynchronous.pace import misfit as mode_misfit
 from adapters.verl.fidelity import fidelity_rows
 from adapters.verl.gpu.overrides import misfit
 from adapters.verl.native import log_shape, native_figures
@@ -12,7 +13,6 @@ from harness.execute.adapter import Fidelity, Launch
 from harness.execute.cell import Cell
 from harness.task.kinds import kind_of
 
-LAYOUTS = ("colocated_sync",)
 ENGINES = ("vllm",)
 
 
@@ -27,9 +27,9 @@ class VerlDriver:
 
     def skip(self, cell: Cell) -> str | None:
         """Layouts, engines and splits that verl does not have, or that this machine cannot hold."""
-        layout, engine, task = cell.layout["name"], cell.adapter_options.get("engine", "vllm"), cell.task
-        if layout not in LAYOUTS:
-            return f"verl has no layout {layout}; it has {', '.join(LAYOUTS)}"
+        engine, task = cell.adapter_options.get("engine", "vllm"), cell.task
+        if why := mode_misfit(asdict(cell)):
+            return why
         if not is_cpu(asdict(cell)) and (why := misfit(asdict(cell))):
             return why
         if is_cpu(asdict(cell)) and engine not in ENGINES:

@@ -6,7 +6,7 @@ from adapters.verl.imports import after_import
 
 
 def _trainers(_: ModuleType) -> None:
-    import adapters.verl.trainer  # noqa: F401  (registers itself)
+    import adapters.verl.asynchronous.v1  # noqa: F401  (registers itself, and the synchronous one)
 
 
 def _engines(_: ModuleType) -> None:

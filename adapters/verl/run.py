@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adapters.verl.asynchronous.pace import mode_of
 from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cpu, overrides, ray_folder, words
 from harness.errors import SystemFailure
 from harness.task.bundle import Bundle
@@ -35,7 +36,7 @@ def run_cell(cell: Mapping[str, Any], started: int) -> dict[str, Any]:
     if is_cpu(cell):
         _name_vllm(folder / "names")
     start = time.perf_counter()
-    _run(words(overrides(cell)), ray_folder(cell))
+    _run(mode_of(cell), words(overrides(cell)), ray_folder(cell))
     if not (folder / RESULT).is_file():
         raise SystemFailure("verl's trainer ended without a result")
     result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
@@ -72,21 +73,21 @@ def _name_vllm(folder: Path) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(folder)]).strip(os.pathsep)
 
 
-def _run(settings: list[str], temporary: Path) -> None:
+def _run(mode: str, settings: list[str], temporary: Path) -> None:
     """verl's own entry point, less its command line. Ray is ended here, whatever happens."""
     import ray
-    from hydra import compose, initialize_config_module
-    from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
+    from verl.trainer.main_ppo import run_ppo
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import validate_config
 
-    with initialize_config_module("verl.trainer.config", version_base=None):
-        config = compose("ppo_trainer", overrides=settings)
+    from adapters.verl.asynchronous.programs import composed, task_runner
+
+    config = composed(mode, settings)
     reference = need_reference_policy(config)
     validate_config(config=config, use_reference_policy=reference, use_critic=need_critic(config))
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        run_ppo(config, task_runner_class=TaskRunnerV1)
+        run_ppo(config, task_runner_class=task_runner(mode))
     finally:
         ray.shutdown()
         shutil.rmtree(temporary, ignore_errors=True)

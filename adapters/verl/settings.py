@@ -254,7 +254,8 @@ def _cpu() -> Overrides:
 
 
 def environment(cell: Cell) -> dict[str, str]:
-    """Variables that verl and what it starts read. The first two of its own lists load our modules."""
+    """Variables that verl and what it starts read. Ray would start no worker before it is asked for one, but for as
+    many as it counts CPUs, and every worker with a niceness of 15, which starves it beside anything else at work."""
     ours = ["adapters.verl.plugin"]
     settings = {
         "VERL_FILE_LOGGER_PATH": str(Path(cell["directory"]) / log_file(cell["attempt"])),
@@ -263,6 +264,7 @@ def environment(cell: Cell) -> dict[str, str]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "disabled",
         "RAY_prestart_worker_first_driver": "0",
+        "RAY_worker_niceness": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "TOKENIZERS_PARALLELISM": "false",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from adapters.verl.asynchronous.pace import Pace, pace_of
+from adapters.verl.asynchronous.pace import Pace, mode_of, pace_of
 
 V0 = ("fully_async", "one_step_off")
 """The modes that still sit on verl's older trainer, each with a main program and a configuration of its own."""
@@ -18,7 +18,10 @@ PROGRAMS = {
 }
 """Of each of them the package and the name of its configuration."""
 
+LOGICAL_CPUS = 64
+
 _BUFFER = "adapters.verl.asynchronous.buffer"
+_AGENT = "actor_rollout_ref.rollout.agent"
 
 
 def mode_overrides(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,12 +31,25 @@ def mode_overrides(cell: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     out: dict[str, Any] = _v0(cell, pace) if pace.mode in V0 else _v1(cell, pace)
     out["algorithm.rollout_correction.bypass_mode"] = cell["adapter_options"]["old_logprobs"] == "rollout"
+    out[f"{_AGENT}.agent_loop_config_path"] = str(Path(__file__).resolve().parent / "turns.yaml")
     return out if pace.mode == "colocate_async" else out | _separate(cell, pace)
 
 
+def mode_environment(cell: Mapping[str, Any]) -> dict[str, str]:
+    """Variables that the cell's mode needs.
+
+    verl 0.9.1 hands `flush=True` to a logger where `separate_async` runs without replicas on the trainer's devices
+    (trainer_separate_async.py _setup): it dies of that unless it logs warnings only.
+    """
+    return {"VERL_LOGGING_LEVEL": "WARN"} if mode_of(cell) == "separate_async" else {}
+
+
 def _v1(cell: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
-    mode = f"trainer.v1.{pace.mode}"
+    mode, ours = f"trainer.v1.{pace.mode}", f"rlaxes_{pace.mode}"
     out: dict[str, Any] = {
+        "trainer.v1.trainer_mode": ours,
+        # verl looks this up under the name that its trainer is registered by.
+        f"+trainer.v1.{ours}.parameter_sync_step": pace.batches_per_sync,
         "data.train_batch_size": pace.prompts_per_sync,
         f"{mode}.num_warmup_batches": pace.warmup,
         "trainer.v1.sampler.max_off_policy_threshold": pace.age,
@@ -51,7 +67,7 @@ def _v1(cell: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
 def _v0(cell: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
     task, options = cell["task"], cell["adapter_options"]
     batches = task["steps"] // pace.updates_per_batch
-    out: dict[str, Any] = {"trainer.use_v1": False}
+    out: dict[str, Any] = {"trainer.use_v1": False, f"{_AGENT}.agent_loop_manager_class": None}
     if pace.mode == "one_step_off":
         return out | {"data.train_batch_size": pace.prompts, "trainer.total_training_steps": batches}
     return out | {
@@ -83,6 +99,9 @@ def _separate(cell: Mapping[str, Any], pace: Pace) -> dict[str, Any]:
         return out
     folder = str(Path(cell["directory"]) / "verl" / "weights")
     return out | {
+        # Ray's counts are logical here; the older modes' actors alone ask for a dozen CPUs.
+        "ray_kwargs.ray_init.num_cpus": LOGICAL_CPUS,
+        "+ray_kwargs.ray_init.num_gpus": 1 + replicas,
         f"{engine}.custom_backend_module": "adapters.verl.cpu.transport",
-        f"{engine}.engine_kwargs.shared_file.folder": folder,
+        f"+{engine}.engine_kwargs.shared_file.folder": folder,
     }

@@ -5,31 +5,16 @@
 """
 
 import copy
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from verl.workers.rollout.llm_server import LLMServerClient
 
-
-@dataclass(frozen=True)
-class Segment:
-    """One answer of a rollout server: its tokens were sampled by the weights of one stamp.
-
-    Attributes:
-        tokens: how many; 0 where the request was aborted before it began.
-        stamp: verl's number of the weights.
-        stop_reason: verl's word for why it ended; `aborted` where the client asked again.
-        t_start, t_end: `time.perf_counter_ns()` in the process that asked.
-    """
-
-    tokens: int
-    stamp: int
-    stop_reason: str
-    t_start: int
-    t_end: int
-
+from adapters.verl.asynchronous.stamps import Segment
+from adapters.verl.samples import SEEN
 
 _SEGMENTS: ContextVar[list[Segment] | None] = ContextVar("segments", default=None)
 
@@ -39,29 +24,33 @@ class _Witness(LLMServerClient):
 
     async def generate(self, request_id: str, **arguments: Any) -> Any:
         """See `LLMServerClient.generate`."""
-        start = time.perf_counter_ns()
         output = await super().generate(request_id, **arguments)
-        end = time.perf_counter_ns()
         segments = _SEGMENTS.get()
         if segments is not None:
-            stamp = output.extra_fields["global_steps"]
-            segments.append(Segment(len(output.token_ids), stamp, output.stop_reason, start, end))
+            said = {"stamp": output.extra_fields["global_steps"], "stop_reason": output.stop_reason}
+            seen = dict(output.extra_fields.get(SEEN) or {})
+            segments.append({"tokens": len(output.token_ids), **said, "seen": seen})
         return output
+
+    def _vllm_request_id(self, request_id: str) -> str:
+        """The engine's name of a request tells whose it is; verl's own is drawn anew for each answer."""
+        return f"{request_id}.{uuid4().hex[:8]}"
 
 
 def witnessed(client: LLMServerClient) -> LLMServerClient:
-    """A client that does what `client` does, and whose answers `sampled` can tell apart."""
+    """A client that does what `client` does, and whose answers `collecting` collects."""
     kind = type(client)
     copied = copy.copy(client)
     copied.__class__ = _Witness if kind is LLMServerClient else type(f"Witnessed{kind.__name__}", (kind, _Witness), {})
     return copied
 
 
-async def sampled(client: LLMServerClient, request_id: str, **arguments: Any) -> tuple[Any, list[Segment]]:
-    """Generate with a witnessed client: verl's own output, and the segments that it was put together from."""
+@contextmanager
+def collecting() -> Iterator[list[Segment]]:
+    """Collect the answers of witnessed clients in this task."""
     segments: list[Segment] = []
     token = _SEGMENTS.set(segments)
     try:
-        return await client.generate(request_id, **arguments), segments
+        yield segments
     finally:
         _SEGMENTS.reset(token)

@@ -20,10 +20,9 @@ from safetensors.torch import save_file
 from verl.checkpoint_engine import CheckpointEngine, CheckpointEngineRegistry
 from verl.workers.rollout.utils import ensure_async_iterator
 
-BACKEND = "shared_file"
-BYTES, DIGEST = "rlaxes/bytes", "rlaxes/digest"
-"""Keys under which `send_weights` says what was sent; verl hands them to whoever called `update_weights`."""
+from adapters.verl.asynchronous.publication import BYTES, DIGEST
 
+BACKEND = "shared_file"
 POLL_SECONDS = 0.005
 MOST_SECONDS = 600.0
 

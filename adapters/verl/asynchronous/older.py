@@ -1,0 +1,97 @@
+"""What verl's two older trainers have in common, under watch."""
+
+import json
+import os
+import time
+from typing import Any
+
+import numpy as np
+import ray
+
+from adapters.verl.asynchronous.controller import PROCESS, AsyncController, of_older_trainer
+from adapters.verl.asynchronous.publication import WatchedManager
+from adapters.verl.asynchronous.worker import ProbedDetachWorker
+from adapters.verl.readback import note_start
+from adapters.verl.records import FIELD
+from adapters.verl.run import RESULT, STARTED_VARIABLE
+from adapters.verl.settings import home
+from harness.probe import Probe
+
+
+class WatchedOlder:
+    """Goes before one of verl's older trainers in the order of its bases: every override calls verl's own."""
+
+    def __init__(self, *args: Any, role_worker_mapping: dict[Any, Any], **kwargs: Any) -> None:
+        self.probe = Probe.from_environment(PROCESS)
+        self.controller = AsyncController(self.probe)
+        watched = {role: ray.remote(ProbedDetachWorker) for role in role_worker_mapping}
+        super().__init__(*args, role_worker_mapping=watched, **kwargs)  # type: ignore[call-arg]
+
+    @property
+    def observes(self) -> bool:
+        """False in the bare twin of a run."""
+        return self.probe.enabled
+
+    def watch_manager(self) -> None:
+        """Hand-overs are told of from now on."""
+        if self.observes:
+            self.checkpoint_manager = WatchedManager.over(self.checkpoint_manager, self.controller.handed_over)
+
+    def published(self, stamp: int) -> None:
+        """Weights that verl numbers `stamp` were handed over; the first time, everything stands."""
+        if not self.observes:
+            return
+        first = not self.controller.published
+        with self.controller.published_aside(self._records):
+            self.controller.stamped(stamp)
+        if first:
+            facts = self.actor_rollout_wg.read_facts()[0]  # type: ignore[attr-defined]
+            note_start(self.probe, self.config, facts)  # type: ignore[attr-defined]
+
+    def _records(self) -> Any:
+        return self.actor_rollout_wg.take_records(self.controller.trace_id)[0]  # type: ignore[attr-defined]
+
+    def begins(self) -> None:
+        """The first step is about to begin."""
+        now = time.perf_counter_ns()
+        self.probe.add_span("startup", int(os.environ[STARTED_VARIABLE]), now, trace_id="startup")
+        self.controller.window["t_start"] = now
+
+    def batch_came(self, start: int) -> None:
+        """A batch was waited for since `start`."""
+        if self.observes:
+            self.controller.waited(start, self.controller.trace_id)
+
+    def _fit_compute_advantage(self, batch: Any) -> Any:
+        batch = super()._fit_compute_advantage(batch)  # type: ignore[misc]
+        if self.observes:
+            with self.controller.aside(self.controller.trace_id, self._records):
+                columns = of_older_trainer(batch)
+                self.controller.sampled([""] * len(batch), [{}] * len(batch), columns)
+                for name in batch.non_tensor_batch[FIELD][0]["row"]:
+                    batch.non_tensor_batch[name] = _objects(columns[name])
+        return batch
+
+    def _fit_update_actor(self, batch: Any) -> Any:
+        batch = super()._fit_update_actor(batch)  # type: ignore[misc]
+        if self.observes:
+            with self.controller.aside(self.controller.trace_id, self._records):
+                self.controller.trained_batch()
+        self.probe.progress(self.controller.steps, self.probe.cell["task"]["steps"], "optimizer steps")
+        return batch
+
+    def ended(self, seconds: float) -> None:
+        """The whole of training is over, and took that long."""
+        digest = self.actor_rollout_wg.digest()[0]  # type: ignore[attr-defined]
+        self.actor_rollout_wg.end_watch()  # type: ignore[attr-defined]
+        self.probe.note("final_parameter_sha256", digest)
+        self.controller.close()
+        result = {"train_seconds": seconds, "final_parameter_sha256": digest, "observer": self.observes}
+        (home(self.probe.cell) / RESULT).write_text(json.dumps(result), encoding="utf-8")
+
+
+def _objects(values: list[Any]) -> Any:
+    """A column of verl's batches that holds one object a row."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

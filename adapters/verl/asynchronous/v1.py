@@ -1,0 +1,124 @@
+"""verl's asynchronous V1 trainers under watch, in verl's own registry of trainers."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
+from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
+
+from adapters.verl.asynchronous.controller import AsyncController
+from adapters.verl.asynchronous.publication import WatchedManager
+from adapters.verl.asynchronous.worker import ProbedDetachWorker
+from adapters.verl.controller import FIELDS
+from adapters.verl.readback import note_start
+from adapters.verl.trainer import Probed
+
+BEFORE_TRAINING = [name for name in FIELDS if name != "advantages"]
+"""What a completion has that was not taken for training."""
+DRAIN_SECONDS = 60.0
+DRAIN_POLL_SECONDS = 0.05
+
+
+class Asynchronous(Probed):
+    """Goes before a trainer of verl's, in the place of `Probed`: batches are not those that were handed out."""
+
+    controller: AsyncController
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.controller = AsyncController(self.probe)
+
+    def _build_replay_buffer(self) -> Any:
+        buffer = super()._build_replay_buffer()
+        if self.observes:
+            buffer.told = self._dropped
+        return buffer
+
+    def _dropped(self, reason: str, keys: Sequence[str]) -> None:
+        self.controller.dropped(reason, self._read(keys, BEFORE_TRAINING))
+
+    def _read(self, keys: Sequence[str], fields: Sequence[str]) -> Any:
+        return tq.kv_batch_get(keys=list(keys), partition_id="train", select_fields=list(fields))
+
+    def on_init_end(self) -> None:
+        """The initial weights are handed over: everything stands."""
+        super(Probed, self).on_init_end()
+        if self.observes:
+            facts = self.actor_rollout_wg.read_facts()[0]
+            self._published()
+            note_start(self.probe, self.config, facts)
+
+    def on_sample_end(self) -> None:
+        """The wait for a batch ended."""
+        self.controller.waited(self._waits, self.controller.trace_id)
+        super(Probed, self).on_sample_end()
+
+    def _compute_advantage(self, batch: Any, metrics: Any) -> Any:
+        out = super(Probed, self)._compute_advantage(batch, metrics)
+        if self.observes:
+            with self.controller.aside(self.controller.trace_id, self._records):
+                self.controller.sampled(batch.keys, batch.tags, self._read(batch.keys, FIELDS))
+            self._sampled += len(batch.keys)
+        return out
+
+    def _update_actor(self, batch: Any, metrics: Any) -> Any:
+        out = super()._update_actor(batch, metrics)
+        if self.observes:
+            with self.controller.aside(self.controller.trace_id, self._records):
+                self.controller.trained_batch()
+        self.probe.progress(self.controller.steps, self.probe.cell["task"]["steps"], "optimizer steps")
+        return out
+
+    def on_step_end(self) -> None:
+        """The weights are handed over."""
+        super(Probed, self).on_step_end()
+        if self.observes:
+            self._published()
+
+    def _published(self) -> None:
+        with self.controller.published_aside(self._records):
+            self.controller.stamped(self.global_steps)
+
+    def _records(self) -> Any:
+        return self.actor_rollout_wg.take_records(self.controller.trace_id)[0]
+
+
+class Drained:
+    """Goes right before a trainer of verl's: once verl has taken its last step, prompts that were handed out ahead are
+    waited for, so that what the engine did for them is written down."""
+
+    def fit(self, agent_loop_manager: Any) -> None:
+        """The whole of training, and the wait."""
+        super().fit(agent_loop_manager)  # type: ignore[misc]
+        deadline = time.monotonic() + DRAIN_SECONDS
+        keys, unfinished = self.replay_buffer.left()  # type: ignore[attr-defined]
+        while unfinished and time.monotonic() < deadline:
+            time.sleep(DRAIN_POLL_SECONDS)
+            keys, unfinished = self.replay_buffer.left()  # type: ignore[attr-defined]
+        if self.observes and keys:  # type: ignore[attr-defined]
+            self.controller.left(self._read(keys, BEFORE_TRAINING))  # type: ignore[attr-defined]
+
+
+@register_trainer("rlaxes_colocate_async")
+class ProbedColocateAsync(Asynchronous, Drained, PPOTrainerColocateAsync):
+    """`PPOTrainerColocateAsync`."""
+
+
+@register_trainer("rlaxes_separate_async")
+class ProbedSeparateAsync(Asynchronous, Drained, PPOTrainerSeparateAsync):
+    """`PPOTrainerSeparateAsync`."""
+
+    def _init_resource_pool_mgr(self) -> None:
+        super()._init_resource_pool_mgr()
+        for role in self.role_worker_mapping:
+            self.role_worker_mapping[role] = ray.remote(ProbedDetachWorker)
+
+    def _setup(self) -> None:
+        super()._setup()
+        if self.observes:
+            manager = self.standalone_checkpoint_manager
+            self.standalone_checkpoint_manager = WatchedManager.over(manager, self.controller.handed_over)
