@@ -7,6 +7,7 @@ from typing import Any
 
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
+from adapters.verl.asynchronous.shares import shares_of
 from harness.probe import Probe
 from harness.probe.hooks import HookPoint
 
@@ -73,24 +74,26 @@ class Passes:
         before |= dict(zip(cached.req_ids, cached.num_computed_tokens, strict=True))
         self._prompts |= new
         tokens = plan.num_scheduled_tokens
-        prefill = [name for name in before if before[name] < self._prompts[name]]
-        sampled = [name for name in before if before[name] + tokens[name] >= self._prompts[name]]
+        prefill = {name for name in before if before[name] < self._prompts[name]}
+        sampled = {name for name in before if before[name] + tokens[name] >= self._prompts[name]}
         for name in plan.finished_req_ids:
             self._prompts.pop(name, None)
-        read = sum(min(tokens[name], self._prompts.get(name, 0) - before[name]) for name in prefill)
-        self._probe.add_span(
-            "prefill" if prefill else "decode",
-            self._start,
-            end,
-            trace_id=_trace(before),
-            device=DEVICE,
-            records=len(before),
-            input_tokens=read,
-            output_tokens=len(sampled),
-        )
+        for share in shares_of(self._start, end, {name: _trace(name) for name in before}):
+            filling = [name for name in share.requests if name in prefill]
+            read = sum(min(tokens[name], self._prompts.get(name, 0) - before[name]) for name in filling)
+            self._probe.add_span(
+                "prefill" if filling else "decode",
+                share.t_start,
+                share.t_end,
+                trace_id=share.trace_id,
+                device=DEVICE,
+                records=len(share.requests),
+                input_tokens=read,
+                output_tokens=sum(name in sampled for name in share.requests),
+            )
 
 
-def _trace(names: dict[str, int]) -> str:
-    """The generated batch that the requests of a pass are of; where they are of several, the first of them."""
-    numbers = sorted(int(found[1]) for name in names if (found := ROUND.search(name)))
-    return f"gen-{numbers[0]}" if numbers else "unnamed"
+def _trace(name: str) -> str:
+    """The generated batch that a request is of."""
+    found = ROUND.search(name)
+    return f"gen-{found[1]}" if found else "unnamed"
