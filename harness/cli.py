@@ -14,7 +14,9 @@ from rich.console import Console
 from harness.audit import check_run
 from harness.errors import HarnessBug, RlaxesError, UserError
 from harness.execute import environments
+from harness.execute.adapter import find_adapter
 from harness.execute.doctor import diagnose
+from harness.execute.locks import adapter_jobs, write_lock
 from harness.execute.machine import usable_cores
 from harness.execute.plan import plan_cells
 from harness.execute.prepare import sync_environments
@@ -199,7 +201,10 @@ def env_list(as_json: AsJson = False) -> None:
         _print_json({"environments": [vars(environment) for environment in found]})
         return
     for environment in found:
-        Console().print(f"{environment.name}  {environment.path}", highlight=False)
+        size = f"{environment.size_bytes / 2**30:.1f} GiB, {environment.packages} packages"
+        Console().print(f"{environment.name}  {size}  {environment.path}", highlight=False, soft_wrap=True)
+    total = sum(environment.size_bytes for environment in found) / 2**30
+    Console().print(f"{len(found)} environments, {total:.1f} GiB (what they share is counted in each)", highlight=False)
 
 
 @env_app.command("sync")
@@ -210,6 +215,21 @@ def env_sync(overrides: Overrides = None, as_json: AsJson = False) -> None:
     synced = sync_environments(cells, lambda line: words.print(line, markup=False, highlight=False))
     if as_json:
         _print_json({"environments": synced})
+
+
+@env_app.command("lock")
+@_one_line_errors
+def env_lock(adapter: str, as_json: AsJson = False) -> None:
+    """Compile the locks of an adapter from what its adapter.yaml (of rlaxes' own: pyproject.toml) asks for."""
+    jobs = adapter_jobs(find_adapter(adapter))
+    if not jobs:
+        raise UserError(f"no profile of adapter {adapter} has both a lock and `requires`")
+    changed = {str(job.target): write_lock(job) for job in jobs}
+    if as_json:
+        _print_json({"locks": changed})
+        return
+    for lock, new in changed.items():
+        Console().print(f"{lock}: {'changed' if new else 'unchanged'}", highlight=False, soft_wrap=True)
 
 
 @env_app.command("remove")

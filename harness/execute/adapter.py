@@ -11,11 +11,14 @@ from typing import Any, Literal, Protocol, cast
 
 import yaml
 
-from harness.errors import HarnessBug, UserError
+from harness.errors import UserError
 from harness.execute.cell import Cell
 
 ENTRY_POINTS = "rlaxes.adapters"
 BUILT_IN = "adapters"
+SPEC = "adapter.yaml"
+NEEDED = ("name", "title", "version", "pinned", "python", "profiles", "layouts", "axes")
+"""What every `adapter.yaml` says."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,23 @@ class Adapter:
     spec: dict[str, Any]
 
     @property
+    def built_in(self) -> bool:
+        """Whether it is one of rlaxes' own, and not a third party's."""
+        return self.package.startswith(f"{BUILT_IN}.")
+
+    @property
     def driver(self) -> Driver:
-        """The adapter's driver, imported when first asked for."""
-        return cast(Driver, importlib.import_module(f"{self.package}.driver").driver)
+        """The adapter's driver, imported when first asked for.
+
+        Raises:
+            UserError: a third party's cannot be imported.
+        """
+        try:
+            return cast(Driver, importlib.import_module(f"{self.package}.driver").driver)
+        except (ImportError, AttributeError) as error:
+            if self.built_in:
+                raise
+            raise UserError(f"the driver of adapter {self.name} cannot be imported: {error}") from error
 
     def lock(self, profile: str) -> Path | None:
         """The requirement lock of a profile; None where the adapter runs in the harness's own interpreter.
@@ -87,38 +104,80 @@ class Adapter:
 
 
 def _package_folder(package: str) -> Path:
-    spec = importlib.util.find_spec(package)
+    try:
+        spec = importlib.util.find_spec(package)
+    except ImportError as error:
+        raise UserError(f"package {package} cannot be found: {error}") from error
     if spec is None or not spec.submodule_search_locations:
-        raise HarnessBug(f"package {package} has no folder")
+        raise UserError(f"there is no package {package}")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _read(package: str, folder: Path) -> Adapter:
-    content = yaml.safe_load((folder / "adapter.yaml").read_text(encoding="utf-8"))
+    """The adapter of a package.
+
+    Raises:
+        UserError: its `adapter.yaml` is missing, is no YAML, or lacks an entry.
+    """
+    path = folder / SPEC
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    missing = [key for key in NEEDED if key not in content] if isinstance(content, dict) else list(NEEDED)
+    if missing:
+        raise UserError(f"{path} says nothing of {', '.join(missing)}")
     spec = json.loads(json.dumps(content, default=str))  # YAML makes dates of dates, which a manifest cannot hold
     return Adapter(spec["name"], package, folder, spec)
 
 
+@dataclass(frozen=True)
+class Found:
+    """The adapters by name, and why an installed one is none of them."""
+
+    adapters: dict[str, Adapter]
+    broken: dict[str, str]
+
+
 @cache
-def find_adapters() -> dict[str, Adapter]:
-    """Every adapter by name: the folders of this repository with an `adapter.yaml`, and installed entry points."""
+def look_for_adapters() -> Found:
+    """The folders of this repository with an `adapter.yaml`, and installed entry points. One that is broken costs no
+    other its place."""
     root = _package_folder(BUILT_IN)
-    found = [_read(f"{BUILT_IN}.{path.parent.name}", path.parent) for path in sorted(root.glob("*/adapter.yaml"))]
+    own = [_read(f"{BUILT_IN}.{path.parent.name}", path.parent) for path in sorted(root.glob(f"*/{SPEC}"))]
+    found, broken = {adapter.name: adapter for adapter in own}, dict[str, str]()
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        found.append(_read(entry.value, _package_folder(entry.value)))
-    return {adapter.name: adapter for adapter in found}
+        try:
+            adapter = _read(entry.value, _package_folder(entry.value))
+        except UserError as error:
+            broken[entry.name] = str(error)
+            continue
+        if adapter.name != entry.name:
+            broken[entry.name] = f"its {SPEC} calls it {adapter.name}"
+        elif adapter.name in found:
+            broken[entry.name] = f"the package {found[adapter.name].package} has an adapter of that name already"
+        else:
+            found[adapter.name] = adapter
+    return Found(found, broken)
+
+
+def find_adapters() -> dict[str, Adapter]:
+    """Every adapter by name."""
+    return look_for_adapters().adapters
 
 
 def find_adapter(name: str) -> Adapter:
     """The adapter of that name.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or an installed one is broken.
     """
-    adapters = find_adapters()
-    if name not in adapters:
-        raise UserError(f"no adapter {name}; there are {', '.join(sorted(adapters))}")
-    return adapters[name]
+    found = look_for_adapters()
+    if name in found.adapters:
+        return found.adapters[name]
+    if name in found.broken:
+        raise UserError(f"the installed adapter {name} cannot be used: {found.broken[name]}")
+    raise UserError(f"no adapter {name}; there are {', '.join(sorted(found.adapters))}")
 
 
 def import_folder(adapter: Adapter, target: Path) -> Path:

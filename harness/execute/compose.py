@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import conf
 from harness.errors import UserError
-from harness.execute.adapter import BUILT_IN, find_adapters
+from harness.execute.adapter import find_adapter, find_adapters, look_for_adapters
 from harness.execute.drills import check_fault
 
 SWEPT = ("adapter", "layout", "track", "fault")
@@ -58,7 +58,7 @@ def options_of(group: str) -> list[str]:
 def _register_third_parties() -> None:
     """Adapters from entry points have no file in `conf/adapter`: their `adapter.yaml` holds their options."""
     for name, adapter in find_adapters().items():
-        if not adapter.package.startswith(f"{BUILT_IN}."):
+        if not adapter.built_in:
             ConfigStore.instance().store(
                 group="adapter", name=name, node={"name": name, **adapter.spec.get("options", {})}
             )
@@ -99,6 +99,8 @@ def _split(overrides: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
 def _check_options(group: str, values: Sequence[str], options: Sequence[str]) -> None:
     known = sorted({*options, *find_adapters()}) if group == "adapter" else options
     for value in values:
+        if group == "adapter" and value in look_for_adapters().broken:
+            find_adapter(value)
         if value not in known:
             raise UserError(f"{group}={value}: there is no such {group}{_nearest(value, known)}")
 
@@ -135,27 +137,29 @@ def _compose(words: Sequence[str]) -> Config:
             config = compose("config", overrides=list(words))
             resolved = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_explain(error)) from error
+        raise UserError(_explain(error, words)) from error
     checked: Config = resolved  # type: ignore[assignment]
     validate(checked)
     return checked
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: Exception, words: Sequence[str]) -> str:
     """Hydra's message in one line, with the nearest key where a key is wrong."""
     messages = [str(error), str(error.__cause__ or "")]
     for message in messages:
         if match := re.search(r"Could not override '([^']+)'", message):
-            return f"there is no setting {match[1]}{_nearest(match[1], _known_keys())}"
+            return f"there is no setting {match[1]}{_nearest(match[1], _known_keys(words))}"
         if match := re.search(r"Missing mandatory value: (\S+)", message):
             return f"{match[1]} has no value: write {match[1]}=..."
     return " ".join(messages[0].split())
 
 
-def _known_keys() -> list[str]:
+def _known_keys(words: Sequence[str]) -> list[str]:
+    """Every setting that there is under the options of the groups that the words choose."""
+    chosen = [word for word in words if word.partition("=")[0] in _groups()]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF), version_base=None):
-        config: DictConfig = compose("config")
+        config: DictConfig = compose("config", overrides=chosen)
     return sorted(_all_keys(OmegaConf.to_container(config, resolve=False)))
 
 

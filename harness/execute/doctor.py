@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from harness.errors import UserError
-from harness.execute.adapter import Adapter, find_adapter, find_adapters, import_folder
+from harness.execute.adapter import Adapter, find_adapter, find_adapters, import_folder, look_for_adapters
 from harness.execute.compose import CONF
 from harness.execute.environment_diff import diff_environment
 from harness.execute.environments import cache_folder, environment_name, environments_folder, find_environment
@@ -21,7 +21,7 @@ from harness.execute.machine import load, usable_cores
 from harness.execute.requirement_lock import inputs_digest
 
 LEAST_FREE_BYTES = 6 * 2**30
-HOOK_SECONDS = 180
+HOOK_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,9 @@ def diagnose(adapter: str | None, profile: str) -> list[Check]:
     checks = list(_machine(profile))
     for found in chosen:
         checks += _adapter(found, profile)
+    broken = {} if adapter else look_for_adapters().broken
+    for name, why in broken.items():
+        checks.append(Check(f"{name}: installed adapter", ok=False, detail=why, mend="mend or uninstall that package"))
     return checks
 
 
@@ -105,7 +108,7 @@ def _environment(adapter: Adapter, variant: str, profile: str) -> Iterator[Check
     lock = adapter.lock(variant)
     label = adapter.name if variant == profile else f"{adapter.name} ({variant})"
     if lock is None or not lock.exists():
-        yield Check(f"{label}: lock", ok=False, detail=f"there is no {lock}", mend="make locks")
+        yield Check(f"{label}: lock", ok=False, detail=f"there is no {lock}", mend=_compile(adapter))
         return
     yield from _lock(adapter, variant, lock, label)
     python = adapter.spec["python"]
@@ -133,15 +136,17 @@ def _configuration(adapter: Adapter, variant: str) -> str:
     return adapter.name
 
 
+def _compile(adapter: Adapter) -> str:
+    return "make locks" if adapter.built_in else f"rlaxes env lock {adapter.name}"
+
+
 def _lock(adapter: Adapter, variant: str, lock: Path, label: str) -> Iterator[Check]:
-    """Whether a lock of this checkout was compiled from what pyproject.toml says today."""
-    job = adapter_job(adapter, variant, read_project()) if PROJECT_FILE.exists() else None
-    if job:
+    """Whether a lock was compiled from what is asked for today, where that can be told."""
+    if job := adapter_job(adapter, variant, read_project()):
         fresh = inputs_digest(lock.read_text(encoding="utf-8")) == job.digest
-        detail = (
-            "compiled from pyproject.toml as it is" if fresh else "pyproject.toml has changed since it was compiled"
-        )
-        yield Check(f"{label}: lock", fresh, detail, "make locks")
+        asks = "pyproject.toml" if adapter.built_in else "adapter.yaml"
+        detail = f"compiled from {asks} as it is" if fresh else f"{asks} has changed since it was compiled"
+        yield Check(f"{label}: lock", fresh, detail, _compile(adapter))
 
 
 def _hooks(adapter: Adapter, python: Path, label: str) -> Check:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.execute.adapter import Adapter, find_adapters
+from harness.execute.adapter import SPEC, Adapter, find_adapters
 from harness.execute.environments import torch_backend
 from harness.execute.uv_process import mute, run_uv
 
@@ -45,6 +45,7 @@ class LockJob:
     left_out: tuple[str, ...] = ()
     universal: bool = False
     overrides: tuple[str, ...] = ()
+    made_by: str = "`make locks` from pyproject.toml"
 
     @property
     def digest(self) -> str:
@@ -60,8 +61,8 @@ class LockJob:
 
 
 def read_project() -> dict[str, Any]:
-    """The content of this checkout's pyproject.toml."""
-    return tomllib.loads(PROJECT_FILE.read_text(encoding="utf-8"))
+    """The content of this checkout's pyproject.toml; empty where rlaxes is no checkout."""
+    return tomllib.loads(PROJECT_FILE.read_text(encoding="utf-8") if PROJECT_FILE.exists() else "")
 
 
 def harness_job(content: dict[str, Any]) -> LockJob:
@@ -72,9 +73,22 @@ def harness_job(content: dict[str, Any]) -> LockJob:
 
 
 def adapter_job(adapter: Adapter, profile: str, content: dict[str, Any]) -> LockJob | None:
-    """The lock of an adapter's profile; None where the adapter has none, or is not of this checkout."""
+    """The lock of an adapter's profile: a third party's from `requires`, `left_out` and `overrides` of the profile in
+    its own adapter.yaml, this checkout's from the profile's `extra`. None where it has no lock, or nobody says here
+    what it was compiled from.
+
+    Args:
+        content: that of this checkout's pyproject.toml; empty where rlaxes is no checkout.
+    """
     spec = adapter.spec["profiles"][profile]
-    if not spec.get("lock") or not adapter.folder.is_relative_to(ROOT):
+    if not spec.get("lock"):
+        return None
+    if "requires" in spec:
+        wanted, left_out, overrides = (tuple(spec.get(key, ())) for key in ("requires", "left_out", "overrides"))
+        target, python = adapter.folder / spec["lock"], adapter.spec["python"]
+        made_by = f"`rlaxes env lock {adapter.name}` from {SPEC}"
+        return LockJob(wanted, target, python, left_out, overrides=overrides, made_by=made_by)
+    if not adapter.built_in or not content:
         return None
     ours = content["tool"]["rlaxes"]
     left_out = tuple(ours["left-out"].get(spec["extra"], ()))
@@ -85,13 +99,18 @@ def adapter_job(adapter: Adapter, profile: str, content: dict[str, Any]) -> Lock
 
 def lock_jobs() -> list[LockJob]:
     """The harness's own lock, and one for each profile of each adapter of this repository."""
-    content = read_project()
-    jobs = {HARNESS_LOCK: harness_job(content)}
+    jobs = {HARNESS_LOCK: harness_job(read_project())}
     for adapter in find_adapters().values():
-        for profile in adapter.spec["profiles"]:
-            if job := adapter_job(adapter, profile, content):
-                jobs[job.target] = job
+        if adapter.built_in:
+            jobs |= {job.target: job for job in adapter_jobs(adapter)}
     return list(jobs.values())
+
+
+def adapter_jobs(adapter: Adapter) -> list[LockJob]:
+    """One for each profile of an adapter that says what its lock is compiled from."""
+    content = read_project()
+    found = (adapter_job(adapter, profile, content) for profile in adapter.spec["profiles"])
+    return [job for job in found if job]
 
 
 def compile_lock(job: LockJob) -> str:
@@ -106,7 +125,7 @@ def compile_lock(job: LockJob) -> str:
     text = _resolve(job.requirements, job, [*backend, *(["--universal"] if job.universal else [])], hidden)
     if job.on_cpu and not any("+cpu" in word for word in job.requirements):
         text = split_torch(text, _public_torch(text, job))
-    head = f"# Compiled by `make locks` from pyproject.toml, for Python {job.python}; do not edit.\n"
+    head = f"# Compiled by {job.made_by}, for Python {job.python}; do not edit.\n"
     return f"{head}# inputs sha256: {job.digest}\n{text}"
 
 
@@ -153,18 +172,26 @@ def _hash_lines(text: str) -> list[str]:
     return [f"    --hash={value}" for value in sorted(set(HASH.findall(text)))]
 
 
+def write_lock(job: LockJob) -> bool:
+    """Compile a lock and write it where it belongs; whether that changed it.
+
+    Raises:
+        PrerequisiteError: the requirements cannot be resolved, or no index answers.
+    """
+    before = job.target.read_text(encoding="utf-8") if job.target.exists() else None
+    text = compile_lock(job)
+    job.target.parent.mkdir(parents=True, exist_ok=True)
+    job.target.write_text(text, encoding="utf-8")
+    return text != before
+
+
 def main() -> None:
     """Compile every lock, or those named on the command line, and say which changed."""
     wanted = sys.argv[1:]
     for job in lock_jobs():
         name = str(job.target.relative_to(ROOT))
-        if wanted and name not in wanted:
-            continue
-        before = job.target.read_text(encoding="utf-8") if job.target.exists() else None
-        text = compile_lock(job)
-        job.target.parent.mkdir(parents=True, exist_ok=True)
-        job.target.write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{name}: {'unchanged' if text == before else 'changed'}\n")
+        if not wanted or name in wanted:
+            sys.stdout.write(f"{name}: {'changed' if write_lock(job) else 'unchanged'}\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""A policy-gradient loop in plain torch and transformers: an adapter of rlaxes in a package of its own."""
