@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.verl.asynchronous.readback import mode_in_force, rollout_devices
 from adapters.verl.settings import LOSSES, overrides
 from harness.probe import Probe
 from harness.probe.readback import threads, versions
@@ -39,6 +40,7 @@ def settings_in_force(config: Any, facts: Mapping[str, Any], cell: Mapping[str, 
         **_sampling_settings(config.actor_rollout_ref.rollout),
         **_loss_settings(config),
         **_optimizer_settings(config.actor_rollout_ref.actor, facts),
+        **mode_in_force(config, cell),
     }
 
 
@@ -131,7 +133,8 @@ def note_start(probe: Probe, config: Any, facts: Mapping[str, Any]) -> None:
     probe.note("threads", threads())
     probe.note("model", facts["model"])
     probe.note("trainer_models", TRAINER_MODELS)
-    probe.note("device_count", config.trainer.n_gpus_per_node * config.trainer.nnodes)
+    trained = config.trainer.n_gpus_per_node * config.trainer.nnodes
+    probe.note("device_count", trained + rollout_devices(config, probe.cell))
     probe.note("engine", f"vllm (verl {config.actor_rollout_ref.rollout.name} server)")
     probe.note("settings", settings_in_force(config, facts, probe.cell))
     probe.note("absent_stages", absent_stages(config))

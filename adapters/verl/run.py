@@ -77,14 +77,10 @@ def _run(mode: str, settings: list[str], temporary: Path) -> None:
     """verl's own entry point, less its command line. Ray is ended here, whatever happens."""
     import ray
     from verl.trainer.main_ppo import run_ppo
-    from verl.trainer.ppo.utils import need_critic, need_reference_policy
-    from verl.utils.config import validate_config
 
     from adapters.verl.asynchronous.programs import composed, task_runner
 
     config = composed(mode, settings)
-    reference = need_reference_policy(config)
-    validate_config(config=config, use_reference_policy=reference, use_critic=need_critic(config))
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         run_ppo(config, task_runner_class=task_runner(mode))

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from verl.trainer.ppo.utils import need_critic, need_reference_policy
+from verl.utils.config import validate_config
 
 from adapters.verl.asynchronous.overrides import PROGRAMS, SEARCH_PATH
 
@@ -19,6 +21,10 @@ def composed(mode: str, settings: Sequence[str]) -> Any:
     path = [] if package == V1[0] else [f"hydra.searchpath=[{SEARCH_PATH}]"]
     with initialize_config_dir(str(folder), version_base=None):
         config = compose(name, overrides=[*settings, *path])
+    if mode != "fully_async":
+        # verl's own check of its settings; it does not know that fully_async has no train batch.
+        reference = need_reference_policy(config)
+        validate_config(config=config, use_reference_policy=reference, use_critic=need_critic(config))
     if package != V1[0]:
         # The older programs' main functions do this; the rest of them reads only the latter.
         config.actor_rollout_ref.rollout.nnodes = config.rollout.nnodes
