@@ -6,24 +6,28 @@ IN := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
 ARGS ?=
 
-.PHONY: compare test lint unit conformance bench locks setup clean
+ENVIRONMENTS := reference,reference_vllm,trl,verl,openrlhf
+
+.PHONY: compare test lint environments unit conformance bench locks setup clean
 
 compare: $(READY)  ## the main job: one GRPO task through reference and trl, measured and compared
 	$(RLAXES) compare adapter=reference,trl $(ARGS)
 
-test: lint unit  ## set up, then lint, types, and every test but the conformance suite
+test: lint unit  ## set up, then lint, types, and every test but those of `make conformance`
 
 lint: $(READY)
 	$(IN) ruff check .
 	$(IN) ruff format --check .
 	$(IN) mypy
 
-unit: $(READY)
-	$(RLAXES) env sync adapter=reference,reference_vllm,trl
-	$(IN) pytest -q -n 2 --ignore=tests/conformance $(ARGS)
+environments: $(READY)  ## make the environments of the adapters that the tests run in
+	$(RLAXES) env sync adapter=$(ENVIRONMENTS)
+
+unit: environments
+	$(IN) pytest -q -n 2 --ignore=tests/conformance --ignore=tests/third_party $(ARGS)
 
 conformance: $(READY)  ## what every adapter has to hold, run for real; ARGS="--adapter trl" for one
-	$(IN) pytest -q tests/conformance $(ARGS)
+	$(IN) pytest -q tests/conformance $(if $(findstring --adapter,$(ARGS)),,tests/third_party) $(ARGS)
 
 bench: $(READY)  ## the ratios of benchmarks/, measured in turn
 	$(IN) benchmarks $(ARGS)

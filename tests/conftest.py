@@ -9,4 +9,4 @@ hypothesis.settings.load_profile("rlaxes")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--adapter", default="fake,reference,trl", help="adapters for tests/conformance, by comma")
+    parser.addoption("--adapter", default="fake,reference,trl,verl,openrlhf", help="adapters for tests/conformance, by comma")

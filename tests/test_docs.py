@@ -22,6 +22,17 @@ def test_every_figure_says_what_it_is() -> None:
         assert measure.source, measure.tag
 
 
+def test_the_walk_through_an_adapter_shows_its_files_as_they_are() -> None:
+    """A block names its file beside its language; a line of three dots stands for lines that are left out."""
+    page = (ROOT / "docs" / "add_an_adapter.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 8
+    for name, block in blocks:
+        text = (ROOT / "tests" / "third_party" / "project" / name).read_text(encoding="utf-8")
+        for part in block.split("...\n"):
+            assert part in text, f"{name} does not hold:\n{part}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_link_of_a_page_is_dead(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
