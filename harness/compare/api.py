@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.compare.learning import CURVE, LearningCheck, learning_check
 from harness.compare.lengths import GUARDED_TOPICS, length_breach
 from harness.compare.results import CellResult, GroupKey, groups_of
 from harness.compare.rows import Row, State
@@ -29,11 +30,12 @@ def compare_rows(cells: Sequence[CellResult], reference: str = "reference") -> l
     rows = []
     for track in sorted({track for _, _, track in groups}):
         in_track = {key: group for key, group in groups.items() if key[2] == track}
-        breaches = {key: length_breach(in_track, key, reference) for key in in_track}
+        lengths = {key: length_breach(in_track, key, reference) for key in in_track}
+        learning = {key: _learning_breach(in_track, key, reference) for key in in_track}
         for example in _figures(cells, track, list(known)):
             kind = known[example.tag]
             found = {key: _row(key, group, example, kind) for key, group in in_track.items()}
-            found = {key: _guarded(row, kind, breaches[key]) for key, row in found.items()}
+            found = {key: _guarded(row, kind, lengths[key], learning[key]) for key, row in found.items()}
             rows += [_beside_reference(row, found.get((reference, *key[1:]))) for key, row in found.items()]
     return rows
 
@@ -102,11 +104,26 @@ def _why_no_variant(group: Sequence[CellResult], tag: str) -> str:
     return next((value.reason for value in family if value.value is None and value.reason), "nothing of that kind here")
 
 
-def _guarded(row: Row, kind: type[Measure], breach: str | None) -> Row:
-    """A speed whose work differs keeps its value and loses its interval."""
-    if breach is None or kind.topic not in GUARDED_TOPICS or row.state != "measured":
+def learning_checks(cells: Sequence[CellResult], reference: str = "reference") -> list[LearningCheck]:
+    """The learning check of every adapter and layout that there is one for, in the order of their names."""
+    groups = groups_of([cell for cell in cells if cell.status == "ok"])
+    found = [learning_check(groups, key, reference) for key in groups]
+    return [check for check in found if check is not None]
+
+
+def _learning_breach(groups: dict[GroupKey, list[CellResult]], key: GroupKey, reference: str) -> str | None:
+    check = learning_check(groups, key, reference)
+    return check.breach if check is not None else None
+
+
+def _guarded(row: Row, kind: type[Measure], length: str | None, learning: str | None) -> Row:
+    """A speed whose work differs keeps its value and loses its interval; so does what the work cost, where it does not
+    teach what the reference's does."""
+    breaches = [length] if length and kind.topic in GUARDED_TOPICS else []
+    breaches += [learning] if learning and (kind.topic in GUARDED_TOPICS or kind.tag == CURVE) else []
+    if not breaches or row.state != "measured":
         return row
-    return replace(row, state="not comparable", reason=breach, low=None, high=None, detectable=None)
+    return replace(row, state="not comparable", reason="; ".join(breaches), low=None, high=None, detectable=None)
 
 
 def _beside_reference(row: Row, other: Row | None) -> Row:

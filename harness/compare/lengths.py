@@ -17,7 +17,7 @@ def _median_length(cells: Sequence[CellResult], tag: str) -> float | None:
     return middle(numbers) if numbers else None
 
 
-def _reference_cells(groups: dict[GroupKey, list[CellResult]], key: GroupKey, reference: str) -> list[CellResult]:
+def reference_cells(groups: dict[GroupKey, list[CellResult]], key: GroupKey, reference: str) -> list[CellResult]:
     """The reference's repeats in the same layout, or in its first one where it has no such layout."""
     _, layout, track = key
     same = groups.get((reference, layout, track))
@@ -36,7 +36,7 @@ def length_breach(groups: dict[GroupKey, list[CellResult]], key: GroupKey, refer
         return None
     for tag, name in LENGTHS.items():
         own = _median_length(groups[key], tag)
-        its = _median_length(_reference_cells(groups, key, reference), tag)
+        its = _median_length(reference_cells(groups, key, reference), tag)
         if own is not None and its and abs(own - its) > TOLERANCE * its:
             return (
                 f"its {name} completion length is {own:.4g} tokens, that of {reference} {its:.4g}: "

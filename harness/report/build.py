@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.audit import check_run
 from harness.audit.violation import Violation
-from harness.compare.api import compare_rows
+from harness.compare.api import compare_rows, learning_checks
 from harness.measure.api import catalogue
 from harness.measure.self_report import SelfReport as CellSelfReport
 from harness.report import facts
@@ -73,6 +73,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         axes=axes_of(adapters, measured.observed),
         fidelity=_fidelity(undisturbed),
         self_report=[row for column, cells in sorted(measured.self_reports.items()) for row in _beside(column, cells)],
+        learning=[check.as_dict() for check in learning_checks(measured.results)],
         verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
         completions=measured.completions,

@@ -105,7 +105,7 @@ def _by_variant(rows: list[Row], whole: float) -> str:
 def _incomparable(model: ReportModel) -> Iterator[Caution]:
     rows = [row for row in model.rows if row.state == "not comparable"]
     for adapter, layout, track, reason in dict.fromkeys((r.adapter, r.layout, r.track, r.reason) for r in rows):
-        yield Caution(_who(model, adapter, layout, track), f"speeds are not comparable: {reason}.")
+        yield Caution(_who(model, adapter, layout, track), f"not comparable: {reason}.")
 
 
 def _fidelity(model: ReportModel) -> Iterator[Caution]:

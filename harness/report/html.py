@@ -14,6 +14,7 @@ from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, title_of
 from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
+from harness.report.learning import LEARNING, check_title
 from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
 from harness.report.table import comparison, unit_beside
 from harness.report.views import axes_view, cells_view, clean, completions_view, fidelity_view, visible
@@ -34,6 +35,7 @@ def render_html(model: ReportModel, figures: Path) -> str:
     )
     environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
     environment.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
+    environment.filters |= {"check_title": check_title}
     environment.filters |= {"drill_title": title_of, "drill_ending": ending, "short": short}
     template = environment.get_template("report.html.j2")
     return template.render(**_context(model, figures))
@@ -57,6 +59,7 @@ def _context(model: ReportModel, figures: Path) -> dict[str, Any]:
         "cells": cells_view(model),
         "completions": completions_view(model),
         "drills": counts_of(model),
+        "learning_note": LEARNING,
         "colors": {name: adapter_color(name, model.names) for name in model.names},
         "image": lambda figure: _data_uri(figure, figures),
         "wide": WIDE,

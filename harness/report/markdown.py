@@ -8,6 +8,7 @@ from harness.compare.drill_evidence import short
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, title_of
+from harness.report.learning import LEARNING, check_title
 from harness.report.model import Axis, FidelityRow, ReportModel
 from harness.report.table import Entry, Table, comparison
 from harness.report.views import axes_view, cells_view, completions_view, counts, fidelity_view, visible
@@ -46,8 +47,8 @@ def render_markdown(model: ReportModel, figures: str = "figures") -> str:
     lines += ["", *_summary(model)]
     for track in model.tracks:
         lines += _comparison(model, track)
-    lines += _drills(model) + _figures(model, figures) + _axes(model) + _fidelity(model) + _self_report(model)
-    lines += _cells(model) + _completions(model) + _definitions(model)
+    lines += _learning(model) + _drills(model) + _figures(model, figures) + _axes(model) + _fidelity(model)
+    lines += _self_report(model) + _cells(model) + _completions(model) + _definitions(model)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -97,6 +98,22 @@ def _topic(model: ReportModel, table: Table, name: str) -> list[str]:
             label += f" · {escape(fmt.words(line.variant))}" if line.variant else ""
             rows.append([label, line.unit, *(_entry(entry, model.repeats) for entry in line.entries)])
     return grid(head, rows)
+
+
+def _learning(model: ReportModel) -> list[str]:
+    if not model.learning:
+        return []
+    lines = ["## Learning check", "", LEARNING, ""]
+    for check in model.learning:
+        lines += [f"- **{escape(check_title(check))}**: {escape(check['said'])}"]
+    head = ["system", "samples", "its reward", "of the reference", "expected, from", "to"]
+    parts = [(check_title(check), part) for check in model.learning for part in check["parts"]]
+    rows = [[escape(name), str(part["samples"]), *map(fmt.number, _numbers(part))] for name, part in parts]
+    return [*lines, "", *(grid(head, rows) if rows else [])]
+
+
+def _numbers(part: dict[str, Any]) -> list[float]:
+    return [part[key] for key in ("value", "reference", "low", "high")]
 
 
 def _drills(model: ReportModel) -> list[str]:

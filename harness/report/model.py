@@ -119,7 +119,8 @@ class Completion:
 class ReportModel:
     """A whole report. `cells` and `violations` are as in `manifest.json` and `rlaxes check --json`; `machine`, `task`
     and `code` are facts to print, in their order; `provenance` is what a repetition needs. `verdicts` are those of the
-    cells that were disturbed on purpose (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else."""
+    cells that were disturbed on purpose (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else;
+    `learning` are the learning checks (`harness.compare.learning.LearningCheck.as_dict`)."""
 
     title: str
     run_id: str
@@ -137,6 +138,7 @@ class ReportModel:
     axes: list[Axis] = field(default_factory=list)
     fidelity: list[FidelityRow] = field(default_factory=list)
     self_report: list[SelfReport] = field(default_factory=list)
+    learning: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     violations: list[dict[str, str]] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
