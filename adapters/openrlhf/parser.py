@@ -59,6 +59,12 @@ def flag_drift(flags: Iterable[str]) -> list[str]:
     return [f"hook drift: {MODULE} has no flag --{flag} any more" for flag in flags if f"--{flag}" not in known]
 
 
+def check_flags(flags: Iterable[str]) -> None:
+    """Raise Drift, naming each flag that the installed version no longer has."""
+    if messages := flag_drift(flags):
+        raise Drift("; ".join(messages))
+
+
 def resolve(words: Sequence[str]) -> SimpleNamespace:
     """The arguments as `train` would be given them: defaults filled in, OpenRLHF's own checks passed.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.openrlhf.parser import Drift, Refused, flag_drift, installed_parser, resolve
+from adapters.openrlhf.parser import Drift, Refused, check_flags, flag_drift, installed_parser, resolve
 
 SOURCE = """
 import argparse
@@ -64,6 +64,9 @@ def test_a_flag_that_is_gone_is_named() -> None:
     assert flag_drift(["actor.adam.lr", "data.max_len"]) == []
     (message,) = flag_drift(["actor.adam.lr", "actor.adam.betas"])
     assert message == "hook drift: openrlhf.cli.train_ppo_ray has no flag --actor.adam.betas any more"
+    check_flags(["actor.adam.lr"])
+    with pytest.raises(Drift, match="--actor.adam.betas"):
+        check_flags(["actor.adam.betas"])
 
 
 def test_a_flag_that_only_begins_like_one_is_not_that_one() -> None:
