@@ -65,7 +65,7 @@ def test_a_flag_that_is_gone_is_named() -> None:
     (message,) = flag_drift(["actor.adam.lr", "actor.adam.betas"])
     assert message == "hook drift: openrlhf.cli.train_ppo_ray has no flag --actor.adam.betas any more"
     check_flags(["actor.adam.lr"])
-    with pytest.raises(Drift, match="--actor.adam.betas"):
+    with pytest.raises(Drift, match="no flag --actor"):
         check_flags(["actor.adam.betas"])
 
 
