@@ -1,7 +1,8 @@
 """What is done about stale records [12.4.4]: decisions only; who asks carries them out. Standard library only.
 
-Each policy is paid for, and says so in its reason: rejection in tokens thrown away, more of them from long completions,
-which take longer to arrive; fewer epochs and a smaller learning rate in progress a rollout; a control batch in overlap.
+Each policy is paid for, and says so in its reason: rejection in tokens thrown away, and, where records are put as they
+finish, in long completions above all, which take longer to arrive; fewer epochs and a smaller learning rate in progress
+a rollout; a control batch in overlap.
 """
 
 import math
