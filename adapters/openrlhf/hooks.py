@@ -6,7 +6,9 @@ import sys
 from contextlib import redirect_stdout
 
 from adapters.openrlhf.cpu import table as cpu
+from adapters.openrlhf.flags import EVERY_FLAG
 from adapters.openrlhf.imports import install
+from adapters.openrlhf.parser import flag_drift
 from adapters.openrlhf.patch import Patch
 from adapters.openrlhf.table import ENGINES, PINNED, WATCHED
 from harness.errors import SystemFailure
@@ -33,7 +35,7 @@ def patches(*, on_cpu: bool) -> tuple[Patch, ...]:
 
 
 def hook_drift() -> list[str]:
-    """One message for each place that is gone, patch by patch."""
+    """One message for each flag that is gone, and for each place, patch by patch."""
     on_cpu = "+cpu" in _torch_version()
     if on_cpu:
         from adapters.openrlhf.run import CPU_ENVIRONMENT, STAND_IN
@@ -42,7 +44,7 @@ def hook_drift() -> list[str]:
         sys.path.append(STAND_IN)
     install()
     points = [point for patch in patches(on_cpu=on_cpu) for point in patch.holds]
-    return verify_hooks([*AGENT, *points])
+    return [*flag_drift(EVERY_FLAG), *verify_hooks([*AGENT, *points])]
 
 
 def print_drift() -> int:

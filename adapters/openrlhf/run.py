@@ -12,8 +12,9 @@ from typing import Any
 from adapters.openrlhf.checkpoints import choose
 from adapters.openrlhf.cluster import ray_running
 from adapters.openrlhf.flags import Files, argv_of, flags_of
+from adapters.openrlhf.gpu.prerequisites import check_prerequisites
 from adapters.openrlhf.imports import VARIABLE, install
-from adapters.openrlhf.parser import MODULE
+from adapters.openrlhf.parser import MODULE, check_flags, resolve
 from adapters.openrlhf.pins import LOOP
 from adapters.openrlhf.rollouts import FINISH
 from adapters.openrlhf.settings import computes_in_float32, folder, generated_batches, prompt_file
@@ -45,15 +46,15 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     files = _files(cell, bundle)
     set_environment(cell, watched=probe.enabled)
     install()
+    words = _words(cell, files)
     total = cell["task"]["steps"]
     probe.progress(0, total, "starting Ray")
     shape = shape_of(cell)
     stack.enter_context(ray_running(cell, shape, shape.trainers + shape.engines * shape.engine_parallel))
     probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup")
     probe.progress(0, total, "Ray runs, OpenRLHF builds its actors")
-    flags = flags_of(cell, files) | {"ckpt.load_enable": choose(cell, newest(cell))}
-    sys.argv = [MODULE, *argv_of(flags)]
-    probe.note("argv", sys.argv[1:])
+    sys.argv = [MODULE, *words]
+    probe.note("argv", words)
     probe.flush()
     runpy.run_module(MODULE, run_name="__main__")
     _close_engines()
@@ -66,6 +67,23 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
         "steps": total,
         "observer": probe.enabled,
     }
+
+
+def _words(cell: dict[str, Any], files: Files) -> list[str]:
+    """The command line, once the installed OpenRLHF was found to have each flag and to take their values.
+
+    Raises:
+        Drift: it has no such flag any more.
+        Refused: it does not take them, with its own words.
+        PrerequisiteError: this is a run on GPUs, and what their lock cannot hold is not installed.
+    """
+    if on_gpu(cell):
+        check_prerequisites()
+    flags = flags_of(cell, files) | {"ckpt.load_enable": choose(cell, newest(cell))}
+    check_flags(flags)
+    words = argv_of(flags)
+    resolve(words)
+    return words
 
 
 def set_environment(cell: dict[str, Any], *, watched: bool) -> None:
