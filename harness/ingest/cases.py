@@ -14,7 +14,7 @@ UNIT_SCALES |= {"MB": 1e6, "GB": 1e9, "MiB": 2.0**20, "GiB": 2.0**30}
 
 @dataclass(frozen=True)
 class Place:
-    """Where blocks come from: the file, whose log it is, and what else is known of the run (`devices_declared`, ...)."""
+    """Where blocks come from: the file, whose log it is, what else is known of the run (`devices_declared`, ...)."""
 
     file: str
     keys: KeyMap

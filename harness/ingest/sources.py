@@ -54,7 +54,7 @@ def find_sources(paths: Sequence[str]) -> Iterator[list[Source]]:
 def _standard_input(stack: ExitStack) -> Iterator[Source]:
     if sys.stdin.isatty():
         raise UserError("-: standard input is a terminal; pipe a log into the command")
-    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="rlaxes-stdin-"))
+    spool = stack.enter_context(tempfile.NamedTemporaryFile(prefix="rlaxes-stdin-"))  # noqa: SIM115
     shutil.copyfileobj(sys.stdin.buffer, spool, 1 << 20)
     spool.flush()
     yield Source("standard input", spool.tell(), partial(_open, Path(spool.name)))
