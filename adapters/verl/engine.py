@@ -34,6 +34,7 @@ class ProbedFsdpEngine(FSDPEngineWithLMHead):
         watch = self.watch
         if watch is None or not watch.enabled:
             return super().train_batch(data, loss_function)
+        watch.begins()
         start, rate = time.perf_counter_ns(), float(self.optimizer.param_groups[0]["lr"])
         self._counts = {"records": 0, "policy_tokens": 0, "padded_tokens": 0}
         self._groups: set[str] = set()

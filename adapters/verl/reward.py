@@ -12,6 +12,7 @@ from adapters.verl.records import FIELD
 from harness.errors import SystemFailure
 from harness.probe import Probe
 from harness.task.bundle import Bundle
+from harness.task.faulty_verifier import start_verifier
 from harness.task.verifier import Verifier
 
 PROCESS = "verifier"
@@ -23,7 +24,7 @@ _ONE = threading.Lock()
 def _started() -> tuple[Probe, Verifier]:
     probe = Probe.from_environment(PROCESS)
     bundle = Bundle.load(Path(probe.cell["bundle"]))
-    return probe, Verifier.start(bundle, probe.cell["task"]["verifier_timeout_s"])
+    return probe, start_verifier(probe.cell, bundle)
 
 
 def compute_score(

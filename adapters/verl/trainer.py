@@ -20,6 +20,7 @@ from adapters.verl.samples import PUBLISHED, ROUND, VERSION
 from adapters.verl.settings import POLL_SECONDS, home
 from adapters.verl.worker import ProbedWorker
 from harness.probe import Probe
+from harness.probe.faults import Faults
 
 PROCESS = "controller"
 
@@ -32,6 +33,9 @@ class Probed:
         self.probe = Probe.from_environment(PROCESS)
         self.controller, self.checkpoints = Controller(self.probe), Checkpoints(self.probe)
         self._round = self._sampled = 0
+        # Of the trainer worker, which is another process, this one knows when its checkpoint is whole.
+        trainer = Faults.of(self.probe.cell, "trainer-0", victim="trainer-*")
+        self._faults = {"trainer-0": trainer, "controller": Faults.of(self.probe.cell, "controller")}
         super().__init__(config)
 
     @property
@@ -78,6 +82,7 @@ class Probed:
         with self.controller.aside(trace_of(self._round - 1), self._records):
             state = {"round": self._round, "published": self.controller.published}
             self.checkpoints.saved(path, start, self.actor_rollout_wg.held()[0], self._place(self._sampled), state)
+        self._faults["trainer-0"].at("trainer.after_checkpoint")
 
     def _place(self, sampled: int) -> dict[str, Any]:
         """Where the run stands between two steps."""
@@ -139,6 +144,7 @@ class Probed:
             with self.controller.aside(trace_of(self._round - 1), self._records):
                 self.controller.trained(self._round - 1)
         self.probe.progress(self.global_steps, self.total_training_steps, "generated batches")
+        self._faults["controller"].at("controller.step")
 
     def _records(self) -> Any:
         return self.actor_rollout_wg.take_records(trace_of(self._round))[0]

@@ -3,7 +3,11 @@
 Named by `rollout.agent.agent_loop_config_path`.
 """
 
+import functools
+import json
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
@@ -11,6 +15,8 @@ from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentL
 
 from adapters.verl.records import FIELD, trace_of
 from adapters.verl.samples import PUBLISHED, ROUND, SEEN, VERSION, sample_id
+from harness.probe.faults import Faults
+from harness.probe.probe import CELL_VARIABLE
 
 
 class _Witness:
@@ -30,6 +36,13 @@ class _Witness:
         return output
 
 
+@functools.cache
+def _faults() -> Faults:
+    """Of the rollout engine, which is another process."""
+    cell = json.loads(Path(os.environ[CELL_VARIABLE]).read_text(encoding="utf-8"))
+    return Faults.of(cell, "rollout-0", victim="rollout-*")
+
+
 class WatchedTurn(SingleTurnAgentLoop):
     """`SingleTurnAgentLoop` under watch."""
 
@@ -43,6 +56,7 @@ class WatchedTurn(SingleTurnAgentLoop):
         name = sample_id(extra["prompt_id"], row[ROUND], row["session_id"])
         witness = _Witness(self.server_manager, name, 0.0)
         self.server_manager = witness
+        _faults().at("rollout.generate", int(row[ROUND]) + 1)
         output: AgentLoopOutput = await super().run(sampling_params, **row)
         if list(output.prompt_ids) != list(extra["token_ids"]):
             raise RuntimeError(f"verl would not use the bundle's token ids for prompt {extra['prompt_id']}")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.probe import Probe
+from harness.probe.faults import Faults
 from harness.probe.probe import Span
 
 DEVICE = "trainer"
@@ -26,7 +27,7 @@ class Watch:
     """
 
     def __init__(self, probe: Probe) -> None:
-        self._probe = probe
+        self._probe, self._faults = probe, Faults.of(probe.cell, "trainer-0")
         self.step = self.version = self.published = 0
         self.trace_id = "startup"
         self._trained: list[Row] = []
@@ -47,6 +48,10 @@ class Watch:
         with self._probe.span(stage, **where) as span:
             yield span
         self.busy.append((start, time.perf_counter_ns()))
+
+    def begins(self) -> None:
+        """An optimizer step begins."""
+        self._faults.at("trainer.update", self.step)
 
     def trained(self, rows: list[Row]) -> None:
         """A micro-batch went forward and backward."""
