@@ -50,7 +50,10 @@ class KitCell:
     @property
     def words(self) -> list[str]:
         """Its settings on the command line."""
-        return [*SMALL, *UPDATES[self.updates], f"layout={self.layout}", f"track={self.track}"]
+        words = [*SMALL, *UPDATES[self.updates], f"layout={self.layout}", f"track={self.track}"]
+        # A batch of four updates that waits while another is trained on is four behind.
+        waits = self.updates == "four_updates" and self.layout.endswith("_async")
+        return [*words, "layout.lag_bound=4"] if waits else words
 
     @property
     def pairs(self) -> set[frozenset[str]]:
