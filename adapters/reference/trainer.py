@@ -76,9 +76,9 @@ class Trainer:
         """SHA-256 of the trained tensors."""
         return tensors_sha256((name, whole(tensor.detach())) for name, tensor in sorted(self._trained.items()))
 
-    def full_state(self) -> dict[str, Tensor]:
+    def full_state(self, into: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """See `optimizer.full_state`."""
-        return full_state(self._trained, self.optimizer, self.version)
+        return full_state(self._trained, self.optimizer, self.version, into)
 
     def load_full_state(self, state: Mapping[str, Tensor]) -> None:
         """See `optimizer.load_full_state`."""

@@ -7,7 +7,7 @@ import base64
 import json
 import random
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +41,19 @@ class TrainerState:
         self._trainer, self._faults, self._rank = trainer, faults, rank
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[TrainerPart] | None = None
+        self._copied: dict[str, Tensor] = {}
 
     def save(self, folder: str, background: bool) -> None:
         """Write this rank's files into a folder; in the background the state is copied before this returns, and the
-        trainer may go on. One at a time: `saved` has to have answered for the one before.
+        trainer may go on. One at a time: the copy of the one before is written over, once its files are written.
 
         Raises:
             OSError: the disk refuses them, and they were not to be written in the background.
         """
-        state, draws = self._trainer.full_state(), random_state()
-        self._writing = self._writer.submit(self._write, Path(folder), state, draws)
+        if self._writing is not None:
+            wait([self._writing])
+        self._copied, draws = self._trainer.full_state(self._copied), random_state()
+        self._writing = self._writer.submit(self._write, Path(folder), self._copied, draws)
         if not background:
             self._writing.result()
 
