@@ -3,13 +3,17 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
+from typing import Any
 
 from adapters.openrlhf.cpu import table as cpu
 from adapters.openrlhf.flags import EVERY_FLAG
-from adapters.openrlhf.imports import install
+from adapters.openrlhf.imports import VARIABLE, in_force, install
 from adapters.openrlhf.parser import flag_drift
 from adapters.openrlhf.patch import Patch
+from adapters.openrlhf.settings import computes_in_float32
+from adapters.openrlhf.shape import on_gpu
 from adapters.openrlhf.table import ENGINES, PINNED, WATCHED
 from harness.errors import SystemFailure
 from harness.probe.hooks import HookPoint, verify_hooks
@@ -23,28 +27,41 @@ AGENT = (
     HookPoint("vllm:AsyncLLMEngine.resume_generation", "version", "comes after it"),
 )
 """What the agent executor, OpenRLHF's own plug-in, relies on."""
+RAY = (
+    HookPoint(
+        "ray._private.parameter:RayParams.__init__",
+        "startup",
+        "is told the ports of Ray's agents, which it has no public argument for",
+        ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port"),
+    ),
+)
 
 
 class HookDrift(SystemFailure):
     """The installed OpenRLHF is not the one that the adapter holds on to; the message begins with `hook drift`."""
 
 
-def patches(*, on_cpu: bool) -> tuple[Patch, ...]:
-    """All that may be in force on such a machine."""
-    return (*PINNED, *WATCHED, *((*cpu.PATCHES, *cpu.FLOAT32) if on_cpu else ()))
+def patches_of(cell: Mapping[str, Any], *, watched: bool) -> tuple[Patch, ...]:
+    """Those that are in force in a cell; a bare twin is not `watched`."""
+    found = (*PINNED, *(WATCHED if watched else ()))
+    if not on_gpu(cell):
+        found += (*cpu.PATCHES, *(cpu.FLOAT32 if computes_in_float32(cell) else ()))
+    return found
 
 
 def hook_drift() -> list[str]:
-    """One message for each flag that is gone, and for each place, patch by patch."""
-    on_cpu = "+cpu" in _torch_version()
-    if on_cpu:
+    """One message for each place that is gone, patch by patch."""
+    found: tuple[Patch, ...] = (*PINNED, *WATCHED)
+    if "+cpu" in _torch_version():
         from adapters.openrlhf.run import CPU_ENVIRONMENT, STAND_IN
 
+        found += (*cpu.PATCHES, *cpu.FLOAT32)
         os.environ.update(CPU_ENVIRONMENT)
         sys.path.append(STAND_IN)
+    os.environ[VARIABLE] = in_force(found)
     install()
-    points = [point for patch in patches(on_cpu=on_cpu) for point in patch.holds]
-    return [*flag_drift(EVERY_FLAG), *verify_hooks([*AGENT, *points])]
+    points = [point for patch in found for point in patch.holds]
+    return [*flag_drift(EVERY_FLAG), *verify_hooks([*AGENT, *RAY, *points])]
 
 
 def print_drift() -> int:

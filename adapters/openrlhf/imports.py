@@ -1,18 +1,21 @@
 """Import hooks: a function of ours is given a framework's module right after that module was executed, in whatever
-process imports it. Standard library only: it is loaded at the start of every Python process of a cell."""
+process imports it. Loaded at the start of every Python process of a cell, Ray's own daemons among them, which have 15
+seconds to start: it imports the standard library only, and no package of ours."""
 
 import importlib
 import importlib.util
+import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 VARIABLE = "RLAXES_OPENRLHF_PATCHES"
-"""Names the tables of patches that are in force (`module:name`, comma-separated) in every process of a cell."""
+"""Says which patches are in force in every process of a cell: JSON, our functions (`module:function`) by the module
+that they are given."""
 
 
 class _Patched(Loader):
@@ -59,13 +62,15 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-def install() -> None:
-    """Put the patches of the tables that `VARIABLE` names into force in this process; once."""
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        return
+def in_force(patches: Iterable[Any]) -> str:
+    """The value of `VARIABLE` that puts these patches (`adapters.openrlhf.patch`) into force."""
     functions: dict[str, list[str]] = {}
-    for table in filter(None, os.environ.get(VARIABLE, "").split(",")):
-        place, _, name = table.partition(":")
-        for patch in getattr(importlib.import_module(place), name):
-            functions.setdefault(patch.module, []).append(patch.function)
-    sys.meta_path.insert(0, _Finder(functions))
+    for patch in patches:
+        functions.setdefault(patch.module, []).append(patch.function)
+    return json.dumps(functions)
+
+
+def install() -> None:
+    """Put the patches that `VARIABLE` names into force in this process; once."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(json.loads(os.environ.get(VARIABLE, "{}"))))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import multiprocessing
 import time
 import uuid
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from adapters.openrlhf.records import Completion, run_lengths, trace_of
 from adapters.openrlhf.settings import prompt_file
 from harness.probe import Probe
 from harness.probe.faults import Faults
+from harness.probe.memory import SAMPLE_SECONDS
 from harness.task.bundle import Bundle
 from harness.task.faulty_verifier import start_verifier
 from harness.task.verifier import Verdict
@@ -66,7 +68,7 @@ class RolloutWork:
         bundle = Bundle.load(Path(cell["bundle"]))
         self._prompts = {prompt.prompt_id: prompt for prompt in bundle.prompts}
         self._groups: dict[int, Group] = {}
-        self._round = -1
+        self._round, self._sampled = -1, 0.0
         self._served = 0
         self._engine: Any = None
         self._replica = _number_of(cell)
@@ -176,8 +178,19 @@ class RolloutWork:
         batch = row // self._task["prompts_per_batch"]
         if batch != self._round:
             self._round = batch
+            self._sample_core()
             self._faults.at("rollout.generate")
         return trace_of(batch, self._cell["attempt"])
+
+    def _sample_core(self) -> None:
+        """The memory of vLLM's own process, which has no probe: once a batch, and not more often than every second."""
+        now = time.monotonic()
+        if now - self._sampled < SAMPLE_SECONDS:
+            return
+        self._sampled = now
+        for child in multiprocessing.active_children():
+            if child.pid is not None:
+                self._probe.memory_of(child.pid, f"engine-core-{self._replica}")
 
     def _attach(self, engine: Any) -> None:
         """On the first call: watch the engine's broadcasts and pauses, on the instance."""

@@ -13,11 +13,12 @@ from adapters.openrlhf.checkpoints import choose
 from adapters.openrlhf.cluster import ray_running
 from adapters.openrlhf.flags import Files, argv_of, flags_of
 from adapters.openrlhf.gpu.prerequisites import check_prerequisites
-from adapters.openrlhf.imports import VARIABLE, install
+from adapters.openrlhf.hooks import patches_of
+from adapters.openrlhf.imports import VARIABLE, in_force, install
 from adapters.openrlhf.parser import MODULE, check_flags, resolve
 from adapters.openrlhf.pins import LOOP
 from adapters.openrlhf.rollouts import FINISH
-from adapters.openrlhf.settings import computes_in_float32, folder, generated_batches, prompt_file
+from adapters.openrlhf.settings import folder, generated_batches, prompt_file
 from adapters.openrlhf.shape import on_gpu, shape_of
 from harness.probe import Probe
 from harness.probe.kept import newest
@@ -89,16 +90,12 @@ def _words(cell: dict[str, Any], files: Files) -> list[str]:
 def set_environment(cell: dict[str, Any], *, watched: bool) -> None:
     """What every process of the cell inherits: which patches are in force, and where they are found."""
     cpu = not on_gpu(cell)
-    tables = ["adapters.openrlhf.table:PINNED"]
-    tables += ["adapters.openrlhf.table:WATCHED"] if watched else []
     paths = [str(HERE / "startup")]
     if cpu:
         os.environ.update(CPU_ENVIRONMENT)
-        tables += ["adapters.openrlhf.cpu.table:PATCHES"]
-        tables += ["adapters.openrlhf.cpu.table:FLOAT32"] if computes_in_float32(cell) else []
         paths += [STAND_IN]
         sys.path.append(STAND_IN)
-    os.environ[VARIABLE] = ",".join(tables)
+    os.environ[VARIABLE] = in_force(patches_of(cell, watched=watched))
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, os.environ["PYTHONPATH"]])
 
 

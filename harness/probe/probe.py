@@ -12,7 +12,7 @@ from typing import Any, Self
 from harness.contract import PROCESS_DIED, QUEUE_EVENTS, RESUMED, STAGES, LedgerWriter, process_name
 from harness.errors import HarnessBug
 from harness.probe.faults import PROCESSES
-from harness.probe.memory import MemorySampler
+from harness.probe.memory import MemorySampler, pss_bytes
 
 CELL_VARIABLE = "RLAXES_CELL"
 PROGRESS_SECONDS = 0.25
@@ -192,6 +192,12 @@ class Probe:
         content |= {"restored": restored, "t": time.perf_counter_ns()}
         self.note(f"{RESUMED}{self.cell['attempt']}", content)
         self.flush()
+
+    def memory_of(self, pid: int, component: str) -> None:
+        """Sample the memory of another process of the cell, one that has no probe, under a name of its own."""
+        if self._writer is not None and (size := pss_bytes(pid)) is not None:
+            row = {"t": time.perf_counter_ns(), "pid": pid, "phase": None, "component": component}
+            self._writer.write("memory", [row | {"source": "pss", "bytes": size}])
 
     def native(self, step: int | None, figures: Mapping[str, float]) -> None:
         """Write figures that the framework reports of itself."""

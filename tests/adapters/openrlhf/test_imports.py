@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adapters.openrlhf.cpu.table import FLOAT32, PATCHES
-from adapters.openrlhf.imports import VARIABLE
+from adapters.openrlhf.imports import VARIABLE, in_force
 from adapters.openrlhf.patch import Patch
 from adapters.openrlhf.table import PINNED, WATCHED
 
@@ -32,18 +32,13 @@ def test_no_two_patches_have_one_name() -> None:
 
 def test_a_module_is_handed_over_once_it_is_executed_and_stays_as_it_is_otherwise(tmp_path: Path) -> None:
     (tmp_path / "framework.py").write_text("def answer():\n    return 1\n", encoding="utf-8")
-    (tmp_path / "table.py").write_text(
-        "from adapters.openrlhf.patch import Patch\n"
-        "ONE = (Patch('one', 'framework', 'table:change', 'a test', ()),)\n"
-        "def change(module):\n    module.answer = lambda: 2\n",
-        encoding="utf-8",
-    )
+    (tmp_path / "ours.py").write_text("def change(module):\n    module.answer = lambda: 2\n", encoding="utf-8")
     code = "import framework, inspect; print(framework.answer(), 'return 1' in inspect.getsource(framework))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={
             "PYTHONPATH": f"{ROOT / 'adapters/openrlhf/startup'}:{tmp_path}:{ROOT}",
-            VARIABLE: "table:ONE",
+            VARIABLE: in_force([Patch("one", "framework", "ours:change", "a test", ())]),
             "PATH": "/usr/bin:/bin",
         },
         capture_output=True,
@@ -51,3 +46,17 @@ def test_a_module_is_handed_over_once_it_is_executed_and_stays_as_it_is_otherwis
         check=False,
     )
     assert done.stdout.split() == ["2", "True"], done.stderr
+
+
+def test_what_every_process_loads_at_its_start_is_light() -> None:
+    """Ray's daemons have 15 seconds to start, whatever else the machine does."""
+    startup = ROOT / "adapters/openrlhf/startup"
+    code = "import sys; print(sorted(name for name in sys.modules if name.split('.')[0] in {'harness', 'pyarrow'}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": f"{startup}:{ROOT}", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "[]", done.stderr

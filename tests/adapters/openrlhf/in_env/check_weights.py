@@ -1,5 +1,4 @@
-"""A broadcast on vLLM's CPU build: weights that arrive one by one are all served, in float32 to 1e-5, also a tied output
-layer."""
+"""A broadcast on vLLM's CPU build: weights that arrive one by one are all served, in float32 to 1e-5, tied or not."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,8 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from adapters.openrlhf.imports import VARIABLE, install
+from adapters.openrlhf.cpu.table import PATCHES
+from adapters.openrlhf.imports import VARIABLE, in_force, install
 from adapters.openrlhf.run import CPU_ENVIRONMENT
 
 PROMPT = list(range(2, 12)) * 3
@@ -38,7 +38,7 @@ def largest_gap(engine: Any, trained: Qwen2ForCausalLM) -> float:
 
 def started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An engine with the patches in force, which have to be there before vLLM is imported."""
-    for name, value in (CPU_ENVIRONMENT | {VARIABLE: "adapters.openrlhf.cpu.table:PATCHES"}).items():
+    for name, value in (CPU_ENVIRONMENT | {VARIABLE: in_force(PATCHES)}).items():
         monkeypatch.setenv(name, value)
     install()
     from vllm import LLM
