@@ -120,11 +120,13 @@ class ProbedFsdpEngine(FSDPEngineWithLMHead):
             if not policy:
                 continue
             self._groups.add(name.rpartition(".g")[0])
+            # The older trainers pad a response; a padded one of one turn has no token that is not the policy's.
+            length = len(masks[row]) if masks.is_nested else policy
             rows.append(
                 {
                     "sample_id": name,
-                    "trainer_logprobs": trainer[row, : len(masks[row])].numpy(),
-                    "old_logprobs": old[row].float().cpu().numpy(),
+                    "trainer_logprobs": trainer[row, :length].numpy(),
+                    "old_logprobs": old[row][:length].float().cpu().numpy(),
                     "advantage": float(advantages[row][0]),
                     "policy_tokens": policy,
                 }
