@@ -1,5 +1,6 @@
 """Ray on this machine, as large as a cell needs it, under a folder of its own."""
 
+import functools
 import hashlib
 import os
 import shutil
@@ -67,6 +68,7 @@ def _tell_ports() -> None:
 
     built = parameter.RayParams.__init__
 
+    @functools.wraps(built)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         built(self, *args, **kwargs)
         self.metrics_agent_port = _free_port()

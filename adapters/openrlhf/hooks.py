@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -60,7 +60,18 @@ def hook_drift() -> list[str]:
         sys.path.append(STAND_IN)
     os.environ[VARIABLE] = in_force(found)
     install()
-    points = [point for patch in found for point in patch.holds]
+    return drift_of(found)
+
+
+def check_hooks(patches: Iterable[Patch]) -> None:
+    """Raise HookDrift, naming every place of these patches that the installed version no longer has."""
+    if messages := drift_of(patches):
+        raise HookDrift("; ".join(messages))
+
+
+def drift_of(patches: Iterable[Patch]) -> list[str]:
+    """One message for each place that these patches, the plug-in and the command line hold on to and that is gone."""
+    points = [point for patch in patches for point in patch.holds]
     return [*flag_drift(EVERY_FLAG), *verify_hooks([*AGENT, *RAY, *points])]
 
 

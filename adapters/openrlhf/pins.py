@@ -69,6 +69,8 @@ def time_loop(module: Any) -> None:
 
     def turn_ended(call: Any, self: Any, global_step: int, *args: Any, **kwargs: Any) -> None:
         call(self, global_step, *args, **kwargs)
+        if self.tensorboard_logger is not None:  # it would write every two minutes, and a killed attempt would lose it
+            self.tensorboard_logger.writer.flush()
         cell = this_cell()
         times["t_end"] = time.perf_counter_ns()
         (folder(cell) / LOOP).write_text(json.dumps(times), encoding="utf-8")

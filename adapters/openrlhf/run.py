@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import shutil
 import sys
 import time
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from adapters.openrlhf.checkpoints import choose
 from adapters.openrlhf.cluster import ray_running
 from adapters.openrlhf.flags import Files, argv_of, flags_of
 from adapters.openrlhf.gpu.prerequisites import check_prerequisites
-from adapters.openrlhf.hooks import patches_of
+from adapters.openrlhf.hooks import check_hooks, patches_of
 from adapters.openrlhf.imports import VARIABLE, in_force, install
 from adapters.openrlhf.parser import MODULE, check_flags, resolve
 from adapters.openrlhf.pins import LOOP
@@ -21,6 +22,7 @@ from adapters.openrlhf.rollouts import FINISH
 from adapters.openrlhf.settings import folder, generated_batches, prompt_file
 from adapters.openrlhf.shape import on_gpu, shape_of
 from harness.probe import Probe
+from harness.probe.kept import FOLDER as KEPT
 from harness.probe.kept import newest
 from harness.probe.readback import tensors_sha256
 from harness.task.bundle import Bundle
@@ -44,6 +46,9 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     """
     cell = probe.cell
     bundle = Bundle.load(Path(cell["bundle"]))
+    if cell["attempt"] == 0:  # whatever lies there is another run's
+        for leavings in (folder(cell), Path(cell["directory"]) / KEPT):
+            shutil.rmtree(leavings, ignore_errors=True)
     files = _files(cell, bundle)
     set_environment(cell, watched=probe.enabled)
     install()
@@ -57,6 +62,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     sys.argv = [MODULE, *words]
     probe.note("argv", words)
     probe.flush()
+    check_hooks(patches_of(cell, watched=probe.enabled))
     runpy.run_module(MODULE, run_name="__main__")
     _close_engines()
     digest = _digest(folder(cell) / "final")
