@@ -1,7 +1,7 @@
 """OpenRLHF's own figures, from the event files that its TensorBoard logger writes, one folder an attempt.
 
-Its log line `Global step N: {...}` holds the same, but reaches us through Ray, which shortens what repeats. An event
-file is written every two minutes and at the end: an attempt that was killed has lost what it had not yet written.
+Its log line `Global step N: {...}` holds the same, but reaches us through Ray, which shortens what repeats. Event files
+are written at the end of each turn (`pins.time_loop`), so that an attempt that was killed keeps what it had logged.
 """
 
 import math
