@@ -5,8 +5,10 @@ from typing import Any
 import ray
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 
+from adapters.verl.processes import open_probe
 from adapters.verl.records import FIELD, Facts, lost_row
-from harness.probe import Probe
+
+PROCESS = "agents"
 
 
 class ProbedAgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[misc]
@@ -14,7 +16,7 @@ class ProbedAgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class): 
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._probe = Probe.from_environment("agents")
+        self._probe = open_probe(PROCESS)
         self._facts = Facts.of(self._probe.cell)
 
     async def _agent_loop_postprocess(self, output: Any, validate: bool, **row: Any) -> None:

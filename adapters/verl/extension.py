@@ -8,16 +8,11 @@ from typing import Any
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
 from adapters.verl.asynchronous.shares import shares_of
+from adapters.verl.processes import close_probes, open_probe
 from harness.probe import Probe
-from harness.probe.hooks import HookPoint
 
 DEVICE = "rollout"
 """The device label of the engine's spans."""
-RUNNER = "vllm.v1.worker.gpu_model_runner:GPUModelRunner"
-HOOKS = (
-    HookPoint(f"{RUNNER}.execute_model", "decode", "a forward pass begins; its plan", ("scheduler_output",)),
-    HookPoint(f"{RUNNER}.sample_tokens", "decode", "a forward pass ends with its sampling"),
-)
 ROUND = re.compile(r"\.b(\d+)\.g\d+\.")
 
 
@@ -27,9 +22,13 @@ class ProbedExtension(vLLMColocateWorkerExtension):
     def monkey_patch_model(self, *args: Any, **kwargs: Any) -> None:
         """verl calls it once, when the engine stands."""
         super().monkey_patch_model(*args, **kwargs)
-        probe = Probe.from_environment(f"engine-{os.environ.get('VERL_REPLICA_RANK', '0')}")
+        probe = open_probe(f"rollout-{os.environ.get('VERL_REPLICA_RANK', '0')}")
         if probe.enabled:
             self.rlaxes_passes = Passes(self.model_runner, probe)
+
+    def end_watch(self) -> None:
+        """The run has ended as it should."""
+        close_probes()
 
     def update_weights_from_ipc(self, *args: Any, **kwargs: Any) -> None:
         """Copies the trainer's weights in."""

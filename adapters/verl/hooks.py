@@ -53,6 +53,7 @@ HOOKS = (
         "verl.experimental.agent_loop.single_turn_agent_loop:SingleTurnAgentLoop.run", "tokens", "one completion"
     ),
     HookPoint("verl.workers.rollout.llm_server:LLMServerClient.generate", "decode", "asks a server", ("request_id",)),
+    HookPoint("verl.workers.rollout.llm_server:LLMServerClient._vllm_request_id", "decode", "names a request"),
     HookPoint(f"{AGENTS}:AgentLoopManagerTQ", "tokens", "its worker class is replaced by ours"),
     HookPoint(
         f"{AGENTS}:AgentLoopWorkerTQ.__ray_metadata__.modified_class._agent_loop_postprocess", "verifier", "scores"

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from adapters.verl.processes import open_probe
 from adapters.verl.records import FIELD
 from harness.errors import SystemFailure
 from harness.probe import Probe
@@ -15,14 +16,16 @@ from harness.task.bundle import Bundle
 from harness.task.faulty_verifier import start_verifier
 from harness.task.verifier import Verifier
 
-PROCESS = "verifier"
+PROCESS = "verifier-0"
+DEVICE = "verifier"
+"""The device label of the verifier's spans."""
 _ONE = threading.Lock()
 """verl calls from several threads, the verifier answers one at a time, and what waits is no verification."""
 
 
 @functools.cache
 def _started() -> tuple[Probe, Verifier]:
-    probe = Probe.from_environment(PROCESS)
+    probe = open_probe(PROCESS)
     bundle = Bundle.load(Path(probe.cell["bundle"]))
     return probe, start_verifier(probe.cell, bundle)
 
@@ -39,10 +42,12 @@ def compute_score(
     Raises:
         SystemFailure: no verdict could be reached. verl then gives the completion up; it never sees a reward of 0.
     """
-    probe, verifier = _started()
-    with _ONE, probe.span("verifier", trace_id=extra_info[FIELD]["trace_id"], device=PROCESS) as span:
-        span.records = 1
-        verdict = verifier.score([(extra_info["prompt_id"], solution_str)])[0]
+    with _ONE:
+        probe, verifier = _started()
+        where = {"trace_id": extra_info[FIELD]["trace_id"], "device": DEVICE}
+        with probe.span("verifier", **where) as span:
+            span.records = 1
+            verdict = verifier.score([(extra_info["prompt_id"], solution_str)])[0]
     if verdict.status != "ok" or verdict.reward_total is None:
         raise SystemFailure(f"verifier error: {verdict.detail}")
     return {

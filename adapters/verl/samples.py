@@ -12,6 +12,8 @@ SEEN = "rlaxes_engine"
 
 def plain(field: Any) -> list[Any]:
     """A field of a TensorDict as a list, one item a row: strings and dictionaries come wrapped, in several ways."""
+    if getattr(field, "is_nested", False):
+        return [row.tolist() for row in field.unbind()]
     if hasattr(field, "tolist"):
         values = field.tolist()
         return values if isinstance(values, list) else [values]

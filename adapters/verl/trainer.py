@@ -13,13 +13,13 @@ from verl.utils import tensordict_utils as tu
 
 from adapters.verl.checkpoints import Checkpoints
 from adapters.verl.controller import FIELDS, Controller
+from adapters.verl.processes import close_probes, open_probe
 from adapters.verl.readback import note_start
 from adapters.verl.records import trace_of
 from adapters.verl.run import RESULT, STARTED_VARIABLE
 from adapters.verl.samples import PUBLISHED, ROUND, VERSION
 from adapters.verl.settings import POLL_SECONDS, home
 from adapters.verl.worker import ProbedWorker
-from harness.probe import Probe
 from harness.probe.faults import Faults
 
 PROCESS = "controller"
@@ -30,9 +30,10 @@ class Probed:
     but the interval at which finished prompts are looked for."""
 
     def __init__(self, config: Any) -> None:
-        self.probe = Probe.from_environment(PROCESS)
+        self.probe = open_probe(PROCESS)
         self.controller, self.checkpoints = Controller(self.probe), Checkpoints(self.probe)
         self._round = self._sampled = 0
+        self._started = int(os.environ[STARTED_VARIABLE])
         # Of the trainer worker, which is another process, this one knows when its checkpoint is whole.
         trainer = Faults.of(self.probe.cell, "trainer-0", victim="trainer-*")
         self._faults = {"trainer-0": trainer, "controller": Faults.of(self.probe.cell, "controller")}
@@ -66,7 +67,9 @@ class Probed:
             self.checkpoints.resumed(kept, self.actor_rollout_wg.held()[0], self._place(0))
         if kept is not None:
             where = {"step": kept.step, "policy_version": kept.policy_version}
-            self.probe.add_span("restore", start, time.perf_counter_ns(), trace_id=f"restore-{kept.step}", **where)
+            self.probe.add_span("startup", self._started, start, trace_id="startup")
+            self._started = time.perf_counter_ns()
+            self.probe.add_span("restore", start, self._started, trace_id=f"restore-{kept.step}", **where)
 
     def _save_checkpoint(self) -> None:
         """verl writes what its settings name; what it holds is kept beside it."""
@@ -101,7 +104,7 @@ class Probed:
         """The first step is about to begin."""
         super().on_train_begin()
         now = time.perf_counter_ns()
-        self.probe.add_span("startup", int(os.environ[STARTED_VARIABLE]), now, trace_id="startup")
+        self.probe.add_span("startup", self._started, now, trace_id="startup")
         self.controller.window["t_start"] = now
 
     def _submit_batch_to_rollout(self, batch: Any) -> int:
@@ -146,6 +149,17 @@ class Probed:
         self.probe.progress(self.global_steps, self.total_training_steps, "generated batches")
         self._faults["controller"].at("controller.step")
 
+    def _end_watches(self) -> None:
+        """Every process that writes to the ledger writes its closing note."""
+        agents, rewards = (
+            self.agent_loop_manager.agent_loop_workers,
+            self.reward_loop_manager.reward_loop_worker_handles,
+        )
+        actors = [*agents, *(rewards or ()), *self.actor_rollout_wg.workers]
+        closed = [actor.__ray_call__.remote(close_probes) for actor in actors]
+        servers = [server for manager in self._rollout_server_managers() for server in manager.server_handles]
+        ray.get([*closed, *(server.collective_rpc.remote("end_watch") for server in servers)])
+
     def _records(self) -> Any:
         return self.actor_rollout_wg.take_records(trace_of(self._round))[0]
 
@@ -155,7 +169,7 @@ class Probed:
         super().fit(agent_loop_manager)
         seconds = time.perf_counter() - start
         digest = self.actor_rollout_wg.digest()[0]
-        self.actor_rollout_wg.end_watch()
+        self._end_watches()
         self.probe.note("final_parameter_sha256", digest)
         self.controller.close()
         result = {"train_seconds": seconds, "final_parameter_sha256": digest, "observer": self.observes}

@@ -3,12 +3,14 @@
 Named by `rollout.agent.agent_loop_config_path`.
 """
 
+import copy
 import functools
 import json
 import os
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
@@ -19,19 +21,26 @@ from harness.probe.faults import Faults
 from harness.probe.probe import CELL_VARIABLE
 
 
+class _Named:
+    """Goes before a client of verl's in the order of its bases: the engine's name of a request tells whose it is."""
+
+    def _vllm_request_id(self, request_id: str) -> str:
+        """verl's own is drawn anew for each answer, and so is the end of ours."""
+        return f"{request_id}.{uuid4().hex[:8]}"
+
+
 class _Witness:
     """Stands before verl's client of the rollout servers for one completion: names the request, times the answer."""
 
-    def __init__(self, client: Any, name: str, min_p: float) -> None:
-        self._client, self._name, self._min_p = client, name, min_p
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self._name = copy.copy(client), name
+        self._client.__class__ = type("NamedClient", (_Named, type(client)), {})
         self.t_start = self.t_end = 0
 
-    async def generate(self, request_id: str, *, sampling_params: dict[str, Any], **arguments: Any) -> Any:
+    async def generate(self, request_id: str, **arguments: Any) -> Any:
         """See `LLMServerClient.generate`."""
-        if self._min_p:
-            sampling_params = sampling_params | {"min_p": self._min_p}
         self.t_start = time.perf_counter_ns()
-        output = await self._client.generate(f"{self._name}.{request_id}", sampling_params=sampling_params, **arguments)
+        output = await self._client.generate(f"{self._name}.{request_id}", **arguments)
         self.t_end = time.perf_counter_ns()
         return output
 
@@ -54,7 +63,7 @@ class WatchedTurn(SingleTurnAgentLoop):
         """
         queued, extra = time.perf_counter_ns(), row["extra_info"]
         name = sample_id(extra["prompt_id"], row[ROUND], row["session_id"])
-        witness = _Witness(self.server_manager, name, 0.0)
+        witness = _Witness(self.server_manager, name)
         self.server_manager = witness
         _faults().at("rollout.generate", int(row[ROUND]) + 1)
         output: AgentLoopOutput = await super().run(sampling_params, **row)

@@ -80,9 +80,4 @@ class Watch:
             "busy": self.busy,
         }
         self._trained, self._updates, self._publications, self.busy = [], [], [], []
-        self._probe.flush()
         return taken
-
-    def close(self) -> None:
-        """Close this process's ledger."""
-        self._probe.close()

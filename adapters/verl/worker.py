@@ -6,8 +6,8 @@ from typing import Any
 from verl.single_controller.base.decorator import Dispatch, register
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
+from adapters.verl.processes import open_probe
 from adapters.verl.watch import Watch
-from harness.probe import Probe
 from harness.probe.kept import digest_of
 from harness.probe.readback import model_facts, tensors_sha256
 
@@ -21,7 +21,7 @@ class ProbedWorker(ActorRolloutRefWorker):
     def init_model(self) -> None:
         """Builds the engines; from then on they are watched."""
         super().init_model()
-        self.watch = Watch(Probe.from_environment(f"{PROCESS}-{self.rank}" if self.rank else PROCESS))
+        self.watch = Watch(open_probe(f"{PROCESS}-{self.rank}"))
         if self.actor is not None:
             self.actor.engine.watch = self.watch
 
@@ -85,11 +85,6 @@ class ProbedWorker(ActorRolloutRefWorker):
     def set_place(self, step: int, version: int, published: int) -> None:
         """verl has loaded a checkpoint: count on from there."""
         self.watch.step, self.watch.version, self.watch.published = step, version, published
-
-    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def end_watch(self) -> None:
-        """The run has ended as it should."""
-        self.watch.close()
 
 
 def _whole(tensor: Any) -> Any:
