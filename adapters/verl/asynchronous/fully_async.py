@@ -14,7 +14,7 @@ from verl.experimental.fully_async_policy.fully_async_trainer import FullyAsyncT
 from verl.experimental.fully_async_policy.message_queue import MessageQueue, MessageQueueClient
 
 from adapters.verl.asynchronous.controller import of_older_trainer
-from adapters.verl.asynchronous.older import WatchedOlder
+from adapters.verl.asynchronous.older import WatchedOlder, scoring_actors
 from adapters.verl.asynchronous.worker import plain
 
 FULL = "queue_full"
@@ -78,7 +78,8 @@ class ProbedTrainer(WatchedOlder, plain(FullyAsyncTrainer)):
         await self._note_dropped()
         for sample in self.message_queue_client.out if self.observes else ():
             self.controller.left(of_older_trainer(ray.cloudpickle.loads(sample).full_batch))
-        self.ended(time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self.ended(seconds, await self.rollouter.__ray_call__.remote(scoring_actors))
 
 
 class ProbedQueue(plain(MessageQueue)):

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,18 @@ import ray
 from adapters.verl.asynchronous.controller import PROCESS, AsyncController, of_older_trainer
 from adapters.verl.asynchronous.publication import WatchedManager
 from adapters.verl.asynchronous.worker import ProbedDetachWorker
+from adapters.verl.processes import close_probes, open_probe
 from adapters.verl.readback import note_start
 from adapters.verl.records import FIELD
 from adapters.verl.run import RESULT, STARTED_VARIABLE
 from adapters.verl.settings import home
-from harness.probe import Probe
 
 
 class WatchedOlder:
     """Goes before one of verl's older trainers in the order of its bases: every override calls verl's own."""
 
     def __init__(self, *args: Any, role_worker_mapping: dict[Any, Any], **kwargs: Any) -> None:
-        self.probe = Probe.from_environment(PROCESS)
+        self.probe = open_probe(PROCESS)
         self.controller = AsyncController(self.probe)
         watched = {role: ray.remote(ProbedDetachWorker) for role in role_worker_mapping}
         super().__init__(*args, role_worker_mapping=watched, **kwargs)  # type: ignore[call-arg]
@@ -80,10 +81,17 @@ class WatchedOlder:
         self.probe.progress(self.controller.steps, self.probe.cell["task"]["steps"], "optimizer steps")
         return batch
 
-    def ended(self, seconds: float) -> None:
-        """The whole of training is over, and took that long."""
+    def ended(self, seconds: float, actors: Sequence[Any]) -> None:
+        """The whole of training is over, and took that long; every process that writes to the ledger is told.
+
+        Args:
+            actors: agent loop workers and reward workers.
+        """
         digest = self.actor_rollout_wg.digest()[0]  # type: ignore[attr-defined]
-        self.actor_rollout_wg.end_watch()  # type: ignore[attr-defined]
+        workers = self.actor_rollout_wg.workers  # type: ignore[attr-defined]
+        closed = [actor.__ray_call__.remote(close_probes) for actor in (*actors, *workers)]
+        servers = [server for replica in self.checkpoint_manager.replicas for server in replica.servers]
+        ray.get([*closed, *(server.collective_rpc.remote("end_watch") for server in servers)])
         self.probe.note("final_parameter_sha256", digest)
         self.controller.close()
         result = {"train_seconds": seconds, "final_parameter_sha256": digest, "observer": self.observes}
@@ -95,3 +103,8 @@ def _objects(values: list[Any]) -> Any:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
+
+
+def scoring_actors(trainer: Any) -> list[Any]:
+    """The agent loop workers and reward workers of one of verl's older trainers or of its rollouter."""
+    return [*trainer.async_rollout_manager.agent_loop_workers, *trainer.reward_loop_manager.reward_loop_workers]

@@ -11,7 +11,7 @@ import ray
 from verl.experimental.one_step_off_policy import main_ppo
 from verl.experimental.one_step_off_policy.ray_trainer import OneStepOffRayTrainer
 
-from adapters.verl.asynchronous.older import WatchedOlder
+from adapters.verl.asynchronous.older import WatchedOlder, scoring_actors
 from adapters.verl.asynchronous.worker import plain
 
 
@@ -31,7 +31,7 @@ class ProbedTrainer(WatchedOlder, OneStepOffRayTrainer):
         """The whole of training."""
         start = time.perf_counter()
         await super().fit()
-        self.ended(time.perf_counter() - start)
+        self.ended(time.perf_counter() - start, scoring_actors(self))
 
     async def _fit_generate(self, batch_data_future: Any, continuous_iterator: Any) -> Any:
         if "t_start" not in self.controller.window:
