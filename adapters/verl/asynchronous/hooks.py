@@ -22,7 +22,6 @@ HOOKS = (
     HookPoint(f"{BUFFER}._evict_terminal_groups", "fates", "drops groups", ("partition_id", "eviction_reasons")),
     HookPoint(f"{BUFFER}._sync_metadata_from_transfer_queue", "fates", "what is left when the run ends"),
     HookPoint(f"{CLIENT}:FullyAsyncLLMServerClient.generate", "version", "asks again when aborted", ("request_id",)),
-    HookPoint(f"{CLIENT}:LLMServerClient._vllm_request_id", "tokens", "names the engine's requests", ("request_id",)),
     HookPoint(f"{MANAGER}.update_weights", "weight_sync", "a hand-over to replicas of their own", ("global_steps",)),
     HookPoint(f"{DETACHED}.save_model_to_cpu", "logprob_recompute", "keeps the old policy's weights"),
     HookPoint(f"{OLDER}._fit_compute_advantage", "tokens", "tokens, rewards and advantages are all there", ("batch",)),

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
-from uuid import uuid4
 
 from verl.workers.rollout.llm_server import LLMServerClient
 
@@ -31,10 +30,6 @@ class _Witness(LLMServerClient):
             seen = dict(output.extra_fields.get(SEEN) or {})
             segments.append({"tokens": len(output.token_ids), **said, "seen": seen})
         return output
-
-    def _vllm_request_id(self, request_id: str) -> str:
-        """The engine's name of a request tells whose it is; verl's own is drawn anew for each answer."""
-        return f"{request_id}.{uuid4().hex[:8]}"
 
 
 def witnessed(client: LLMServerClient) -> LLMServerClient:
