@@ -11,7 +11,7 @@ from adapters.verl.records import FIELD, Facts, lost_row
 PROCESS = "agents"
 
 
-class ProbedAgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[misc]
+class ProbedAgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):
     """`AgentLoopWorkerTQ`, which writes down the completions that verl loses because they could not be scored."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -52,14 +52,14 @@ class Controller:
     @contextmanager
     def span(self, stage: str, trace_id: str) -> Iterator[Any]:
         """Time a stage of this process."""
-        where = {"policy_version": self.version, "step": self.steps, "device": DEVICE}
+        where: dict[str, Any] = {"policy_version": self.version, "step": self.steps, "device": DEVICE}
         with self.probe.span(stage, trace_id=trace_id, **where) as span:
             yield span
         self._quiet = time.perf_counter_ns()
 
     def waited(self, start: int, trace_id: str) -> None:
         """This process waited for completions since `start`."""
-        where = {"policy_version": self.version, "step": self.steps, "device": DEVICE}
+        where: dict[str, Any] = {"policy_version": self.version, "step": self.steps, "device": DEVICE}
         self._quiet = time.perf_counter_ns()
         self.probe.add_span("queue_wait", start, self._quiet, trace_id=trace_id, **where)
 
@@ -82,7 +82,12 @@ class Controller:
         """What this process did from its last span until `end` while the trainer worker was not at work: TransferQueue,
         Ray, advantages. `busy` is when the worker was."""
         edges = [self._quiet, *(t for pair in sorted(busy) for t in pair if self._quiet < t < end), end]
-        where = {"policy_version": self.version, "step": self.steps, "device": DEVICE, "trace_id": trace_id}
+        where: dict[str, Any] = {
+            "policy_version": self.version,
+            "step": self.steps,
+            "device": DEVICE,
+            "trace_id": trace_id,
+        }
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             if stop > start:
                 self.probe.add_span("batch_assembly", start, stop, **where)

@@ -71,7 +71,7 @@ HOOKS = (
 
 def hook_drift() -> list[str]:
     """One message for each place where the installed packages no longer are what the adapter holds on to."""
-    points = HOOKS + asynchronous.HOOKS
+    points = [*HOOKS, *asynchronous.HOOKS]
     if not _has_gpu():
         _as_on_a_cpu()
         from adapters.verl.cpu import plugin

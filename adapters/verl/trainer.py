@@ -7,7 +7,7 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
-from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer, register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
@@ -25,7 +25,7 @@ from harness.probe.faults import Faults
 PROCESS = "controller"
 
 
-class Probed:
+class Probed(PPOTrainer):
     """Goes before a trainer of verl's in the order of its bases: every override calls verl's own and changes nothing
     but the interval at which finished prompts are looked for."""
 

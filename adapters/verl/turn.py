@@ -55,6 +55,8 @@ def _faults() -> Faults:
 class WatchedTurn(SingleTurnAgentLoop):
     """`SingleTurnAgentLoop` under watch."""
 
+    server_manager: Any
+
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
         """One completion for one row of the data.
 

@@ -43,7 +43,12 @@ class Watch:
     @contextmanager
     def span(self, stage: str) -> Iterator[Span]:
         """Time a stage of this process."""
-        where = {"trace_id": self.trace_id, "policy_version": self.version, "step": self.step, "device": DEVICE}
+        where: dict[str, Any] = {
+            "trace_id": self.trace_id,
+            "policy_version": self.version,
+            "step": self.step,
+            "device": DEVICE,
+        }
         start = time.perf_counter_ns()
         with self._probe.span(stage, **where) as span:
             yield span
