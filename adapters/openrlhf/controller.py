@@ -86,6 +86,8 @@ class Controller:
         """Where this attempt goes on from, once it is known which prompts come first; then what waited for it."""
         self._unsaid = False
         held = self._items(read_held(self.cell, restored_tag(self.cell))["items"], cursor)
+        if self._queue_item():
+            held.pop("queue")
         say_resumed(self.probe, self._kept, self.step, self.version, held, EVIDENCE)
         for row in self._waiting:
             self.probe.publication(**row)

@@ -45,7 +45,9 @@ def patches_of(cell: Mapping[str, Any], *, watched: bool) -> tuple[Patch, ...]:
     """Those that are in force in a cell; a bare twin is not `watched`."""
     found = (*PINNED, *(WATCHED if watched else ()))
     if not on_gpu(cell):
-        found += (*cpu.PATCHES, *(cpu.FLOAT32 if computes_in_float32(cell) else ()))
+        found += cpu.PATCHES
+    if computes_in_float32(cell):
+        found += cpu.FLOAT32
     return found
 
 

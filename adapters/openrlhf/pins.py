@@ -54,8 +54,7 @@ def engine_arguments(cell: dict[str, Any]) -> dict[str, Any]:
     added: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "max_logprobs": 1, "generation_config": "vllm"}
     if cell["profile"]["device"] == "cpu":
         added |= {"kv_cache_memory_bytes": CACHE_BYTES}
-        added |= {"dtype": "float32"} if computes_in_float32(cell) else {}
-    return added
+    return added | ({"dtype": "float32"} if computes_in_float32(cell) else {})
 
 
 def time_loop(module: Any) -> None:

@@ -100,7 +100,8 @@ class RolloutWork:
         reward = await group.agree(verdict)
         if group.ended:
             self._groups.pop(row, None)
-        return self._answer(prompt, problem.token_ids, completion, reward, params.logprobs is not None)
+        answer = self._answer(problem.token_ids, completion, reward, params.logprobs is not None)
+        return {"prompt": prompt, "label": completion.to_label() if self._probe.enabled else label, **answer}
 
     def _params(self, given: Any) -> Any:
         """OpenRLHF's sampling parameters with what it has no flag for; it forbids an end of sequence as first token."""
@@ -156,13 +157,9 @@ class RolloutWork:
         completion.error = (verdict.detail or "no verdict") if verdict.status != "ok" else None
         return verdict
 
-    def _answer(
-        self, prompt: str, ids: list[int], completion: Completion, reward: float | None, logprobs: bool
-    ) -> dict[str, Any]:
-        """The dictionary that `SingleTurnAgentExecutor.execute` returns (openrlhf/utils/agent.py)."""
+    def _answer(self, ids: list[int], completion: Completion, reward: float | None, logprobs: bool) -> dict[str, Any]:
+        """What `SingleTurnAgentExecutor.execute` returns beside prompt and label (openrlhf/utils/agent.py)."""
         return {
-            "prompt": prompt,
-            "label": completion.to_label(),
             "images": None,
             "mm_train_inputs": None,
             "reward": UNSCORED if reward is None else reward,

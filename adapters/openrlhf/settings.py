@@ -38,5 +38,6 @@ def prompt_file(cell: Cell) -> Path:
 
 
 def computes_in_float32(cell: Cell) -> bool:
-    """Whether the task's float32 is in force; OpenRLHF's own choice is bfloat16 for the trainer and for vLLM."""
-    return bool(cell["adapter_options"]["precision"] == "task" and cell["task"]["precision"] == "float32")
+    """Whether the task's float32 is in force, by a patch of `cpu/`; OpenRLHF's own choice is bfloat16."""
+    asked = cell["adapter_options"]["precision"] == "task" and cell["task"]["precision"] == "float32"
+    return bool(asked and cell["profile"]["device"] == "cpu")
