@@ -6,7 +6,7 @@ from typing import Any
 
 from adapters.verl.asynchronous.pace import misfit as mode_misfit
 from adapters.verl.fidelity import fidelity_rows
-from adapters.verl.gpu.overrides import misfit
+from adapters.verl.gpu.overrides import misfit, undriven
 from adapters.verl.native import log_shape, native_figures
 from adapters.verl.settings import environment, is_cpu, overrides, updates_per_batch, words
 from harness.execute.adapter import Fidelity, Launch
@@ -30,7 +30,7 @@ class VerlDriver:
         engine, task = cell.adapter_options.get("engine", "vllm"), cell.task
         if why := mode_misfit(asdict(cell)):
             return why
-        if not is_cpu(asdict(cell)) and (why := misfit(asdict(cell))):
+        if not is_cpu(asdict(cell)) and (why := misfit(asdict(cell)) or undriven(asdict(cell))):
             return why
         if is_cpu(asdict(cell)) and engine not in ENGINES:
             return f"verl has no engine {engine} on a CPU; it has {', '.join(ENGINES)}"

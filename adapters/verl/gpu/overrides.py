@@ -44,6 +44,16 @@ def misfit(cell: Cell) -> str | None:
     return None
 
 
+def undriven(cell: Cell) -> str | None:
+    """Why a cell that its GPUs can hold is rendered and no more, in one line; None where it is run."""
+    options = cell["adapter_options"]
+    if options["trainer"] != "fsdp2":
+        return f"verl's trainer {options['trainer']} is rendered, not run: this adapter reads FSDP's passes alone"
+    if options["engine"] != "vllm":
+        return f"verl's engine {options['engine']} is rendered, not run: this adapter reads verl's vLLM server alone"
+    return None
+
+
 def on_gpus(cell: Cell, settings: Overrides) -> Overrides:
     """The settings of a cell, which are for one device of the trainer, for all its GPUs, its trainer and its engine."""
     out = settings | _shares(cell, settings) | _engine(cell)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adapters.verl.gpu.overrides import misfit, trainer_devices
+from adapters.verl.gpu.overrides import misfit, trainer_devices, undriven
 from adapters.verl.settings import overrides
 from tests.adapters.verl.gpu.cells import gpu_cell
 
@@ -43,7 +43,10 @@ def test_megatrons_optimizer_is_told_its_betas_the_way_that_reaches_it() -> None
 
 
 def test_an_engine_with_gpus_of_its_own_keeps_its_memory() -> None:
-    assert overrides(gpu_cell())[f"{ROLLOUT}.free_cache_engine"]
+    assert overrides(gpu_cell())[f"{ROLLOUT}.free_cache_engine"] is True
+    told = overrides(gpu_cell("disaggregated_async", replicas=3))
+    assert told[f"{ROLLOUT}.free_cache_engine"] is False
+    assert (told["trainer.n_gpus_per_node"], told[f"{ROLLOUT}.n_gpus_per_node"]) == (5, 3)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +68,9 @@ def test_what_its_gpus_cannot_hold_is_said_in_a_line(cell: dict[str, Any], words
     else:
         assert words in str(why)
         assert "\n" not in str(why)
+
+
+def test_what_is_rendered_and_not_run_says_so() -> None:
+    assert undriven(gpu_cell()) is None
+    assert "rendered, not run" in str(undriven(gpu_cell(trainer="megatron")))
+    assert "rendered, not run" in str(undriven(gpu_cell(engine="sglang")))
