@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import ray
@@ -60,7 +61,7 @@ class Probed(PPOTrainer):
         super()._load_checkpoint()
         kept = self.checkpoints.found
         if kept is not None:
-            self._round = kept.state["round"]
+            self._take_state(kept.state)
             self.controller.go_on(kept.step, kept.policy_version, kept.state["published"])
             self.actor_rollout_wg.set_place(kept.step, kept.policy_version, kept.state["published"])
         if self.observes and self.probe.cell["attempt"]:
@@ -83,9 +84,17 @@ class Probed(PPOTrainer):
             super()._save_checkpoint()
         path = home(self.probe.cell) / "checkpoints" / f"global_step_{self.global_steps}"
         with self.controller.aside(trace_of(self._round - 1), self._records):
-            state = {"round": self._round, "published": self.controller.published}
-            self.checkpoints.saved(path, start, self.actor_rollout_wg.held()[0], self._place(self._sampled), state)
+            place = self._place(self._sampled)
+            self.checkpoints.saved(path, start, self.actor_rollout_wg.held()[0], place, self._state())
         self._faults["trainer-0"].at("trainer.after_checkpoint")
+
+    def _state(self) -> dict[str, Any]:
+        """What the next attempt has to know of this one."""
+        return {"round": self._round, "published": self.controller.published}
+
+    def _take_state(self, state: Mapping[str, Any]) -> None:
+        """The attempt before wrote `state`."""
+        self._round = state["round"]
 
     def _place(self, sampled: int) -> dict[str, Any]:
         """Where the run stands between two steps."""

@@ -31,9 +31,14 @@ class WatchedBuffer(ReplayBufferAsync):
 
     def left(self, partition_id: str = "train") -> tuple[list[str], int]:
         """What nobody has taken: the keys of finished completions, and how many prompts are still being worked on."""
-        self._sync_metadata_from_transfer_queue()
+        uids = set(self.prompts(partition_id))
         waiting = len(self.pending_keys[partition_id]) + len(self.running_keys[partition_id])
-        return list(self.partitions[partition_id]), waiting
+        return self._keys_of(partition_id, uids), waiting
+
+    def prompts(self, partition_id: str = "train") -> list[str]:
+        """The ids of all prompts that were handed out and not taken yet."""
+        self._sync_metadata_from_transfer_queue()
+        return sorted(self.prompt_global_steps[partition_id])
 
     def _keys_of(self, partition_id: str, uids: set[str]) -> list[str]:
         """A completion's key begins with the id of its prompt's group."""

@@ -85,6 +85,15 @@ class AsyncController(Controller):
         self.trained(self.batches)
         self.batches += 1
 
+    def state(self) -> dict[str, Any]:
+        """What the next attempt has to know: completions that verl's queue brings back bear stamps of this one."""
+        return {"batches": self.batches, "stamps": [[stamp, *meant] for stamp, meant in self._stamps.items()]}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """The attempt before wrote `state`."""
+        self.batches = state["batches"]
+        self._stamps = {stamp: (version, published) for stamp, version, published in state["stamps"]}
+
     def dropped(self, reason: str, columns: Columns) -> None:
         """verl throws completions away that nobody has trained on."""
         self._untrained(columns, "dropped", reason)

@@ -22,6 +22,11 @@ SEVERAL_TO_A_SYNC = ("separate_async", "fully_async")
 """The modes that can take several batches between two hand-overs of weights."""
 
 
+NOT_RESUMED = ("fully_async", "one_step_off")
+"""The modes of verl's older trainers: a checkpoint holds no prompt that was generated and not trained on, and their
+step labels shift at a restart."""
+
+
 @dataclass(frozen=True)
 class Pace:
     """What a cell's mode is set to.
@@ -100,6 +105,9 @@ def misfit(cell: Mapping[str, Any]) -> str | None:
     if mode not in fitting:
         return f"verl's mode {mode} does not fit the layout {layout['name']}, which has {', '.join(fitting)}"
     pace = pace_of(cell)
+    if mode in NOT_RESUMED and cell["adapter_options"]["checkpoint"]["every"]:
+        lost = "loses what is under way at a restart, and this adapter does not resume it"
+        return f"verl's {mode} {lost}: adapter.checkpoint.every has to be 0"
     if task["steps"] % pace.updates_per_sync:
         unit = f"{pace.updates_per_sync} optimizer steps between two hand-overs of weights"
         return f"task.steps={task['steps']} is no multiple of the {unit}, and verl ends on none but a whole one"

@@ -1,7 +1,7 @@
 """verl's asynchronous V1 trainers under watch, in verl's own registry of trainers."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
@@ -43,6 +43,16 @@ class Asynchronous(Probed):
 
     def _read(self, keys: Sequence[str], fields: Sequence[str]) -> Any:
         return tq.kv_batch_get(keys=list(keys), partition_id="train", select_fields=list(fields))
+
+    def _place(self, sampled: int) -> dict[str, Any]:
+        return super()._place(sampled) | {"queue": self.replay_buffer.prompts()}
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | self.controller.state()
+
+    def _take_state(self, state: Mapping[str, Any]) -> None:
+        super()._take_state(state)
+        self.controller.take_state(state)
 
     def on_init_end(self) -> None:
         """The initial weights are handed over: everything stands."""

@@ -20,6 +20,7 @@ def cell(mode: str | None = None, layout: str | None = None, **changed: Any) -> 
         "partial_rollout": True,
         "old_logprobs": "recompute",
         "replicas": 1,
+        "checkpoint": {"every": 0},
     }
     bound = changed.pop("lag_bound", 2)
     task |= {key: value for key, value in changed.items() if key in task}
@@ -77,6 +78,12 @@ def test_a_run_that_verl_could_not_end_is_refused() -> None:
     refused = misfit(cell("separate_async", steps=7, parameter_sync_step=2))
     assert refused is not None
     assert "task.steps=7 is no multiple of the 2 optimizer steps" in refused
+
+
+def test_a_mode_that_loses_what_is_under_way_is_not_resumed() -> None:
+    kept = {"checkpoint": {"every": 2}}
+    assert "loses what is under way" in str(misfit(cell("fully_async", **kept)))
+    assert misfit(cell("separate_async", **kept)) is None
 
 
 def test_only_a_strict_fully_async_promises_a_bound() -> None:
