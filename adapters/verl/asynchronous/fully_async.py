@@ -15,7 +15,6 @@ from verl.experimental.fully_async_policy.message_queue import MessageQueue, Mes
 
 from adapters.verl.asynchronous.controller import of_older_trainer
 from adapters.verl.asynchronous.older import WatchedOlder, scoring_actors
-from adapters.verl.asynchronous.worker import plain
 
 FULL = "queue_full"
 """Why the queue drops its oldest prompt: another came, and it held as many as it may."""
@@ -40,7 +39,7 @@ class RememberingClient(MessageQueueClient):
         return await asyncio.wrap_future(self.queue_actor.take_dropped.remote().future())
 
 
-class ProbedTrainer(WatchedOlder, plain(FullyAsyncTrainer)):
+class ProbedTrainer(WatchedOlder, FullyAsyncTrainer.__ray_metadata__.modified_class):
     """`FullyAsyncTrainer`."""
 
     def set_message_queue_client(self, message_queue_client: Any) -> None:
@@ -82,7 +81,7 @@ class ProbedTrainer(WatchedOlder, plain(FullyAsyncTrainer)):
         self.ended(seconds, await self.rollouter.__ray_call__.remote(scoring_actors))
 
 
-class ProbedQueue(plain(MessageQueue)):
+class ProbedQueue(MessageQueue.__ray_metadata__.modified_class):
     """`MessageQueue` that keeps what it drops until it is asked."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -103,7 +102,7 @@ class ProbedQueue(plain(MessageQueue)):
         return dropped
 
 
-class ProbedRunner(plain(fully_async_main.FullyAsyncTaskRunner)):
+class ProbedRunner(fully_async_main.FullyAsyncTaskRunner.__ray_metadata__.modified_class):
     """`FullyAsyncTaskRunner`."""
 
     def run(self, config: Any) -> None:

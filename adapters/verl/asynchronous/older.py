@@ -22,6 +22,8 @@ from adapters.verl.settings import home
 class WatchedOlder:
     """Goes before one of verl's older trainers in the order of its bases: every override calls verl's own."""
 
+    checkpoint_manager: Any
+
     def __init__(self, *args: Any, role_worker_mapping: dict[Any, Any], **kwargs: Any) -> None:
         self.probe = open_probe(PROCESS)
         self.controller = AsyncController(self.probe)
@@ -100,7 +102,7 @@ class WatchedOlder:
 
 def _objects(values: list[Any]) -> Any:
     """A column of verl's batches that holds one object a row."""
-    column = np.empty(len(values), dtype=object)
+    column: Any = np.empty(len(values), dtype=object)
     column[:] = values
     return column
 

@@ -12,7 +12,6 @@ from verl.experimental.one_step_off_policy import main_ppo
 from verl.experimental.one_step_off_policy.ray_trainer import OneStepOffRayTrainer
 
 from adapters.verl.asynchronous.older import WatchedOlder, scoring_actors
-from adapters.verl.asynchronous.worker import plain
 
 
 class ProbedTrainer(WatchedOlder, OneStepOffRayTrainer):
@@ -42,7 +41,7 @@ class ProbedTrainer(WatchedOlder, OneStepOffRayTrainer):
         return await super()._fit_generate(batch_data_future, continuous_iterator)
 
 
-class ProbedRunner(plain(main_ppo.OneStepTaskRunner)):
+class ProbedRunner(main_ppo.OneStepTaskRunner.__ray_metadata__.modified_class):
     """`OneStepTaskRunner`."""
 
     def run(self, config: Any) -> None:

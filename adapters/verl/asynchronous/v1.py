@@ -122,6 +122,8 @@ class ProbedColocateAsync(Asynchronous, Drained, PPOTrainerColocateAsync):
 class ProbedSeparateAsync(Asynchronous, Drained, PPOTrainerSeparateAsync):
     """`PPOTrainerSeparateAsync`."""
 
+    standalone_checkpoint_manager: Any
+
     def _init_resource_pool_mgr(self) -> None:
         super()._init_resource_pool_mgr()
         for role in self.role_worker_mapping:

@@ -54,7 +54,9 @@ class SharedFile(CheckpointEngine):
             "number": [number] * actor_wg_world_size,
             "sends": [rank == 0 for rank in range(actor_wg_world_size)],
         }
-        return trainer, {"number": [number] * rollout_world_size, "sends": [False] * rollout_world_size}
+        rollout: dict[str, list[Any]] = {"number": [number] * rollout_world_size}
+        rollout["sends"] = [False] * rollout_world_size
+        return trainer, rollout
 
     def init_process_group(self, number: str, sends: bool) -> None:
         """Take this worker's part of `build_topology`."""
