@@ -16,7 +16,7 @@ from harness.probe.hooks import HookPoint, verify_hooks  # noqa: E402
 HOOKS = [
     HookPoint("transformers:AutoModelForCausalLM.from_pretrained", "startup", "loads the starting checkpoint"),
     HookPoint("transformers:PreTrainedTokenizerFast.decode", "verifier", "text of a completion", ("token_ids",)),
-    HookPoint("transformers:LlamaForCausalLM.forward", "generate", "logits", ("past_key_values", "use_cache")),
+    HookPoint("transformers:DynamicCache.update", "generate", "keys and values of the tokens so far"),
 ]
 
 
