@@ -50,10 +50,8 @@ class SharedFile(CheckpointEngine):
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
         """Give all workers the number of this publication, and the first trainer rank the sender's part."""
         number = str(time.time_ns())
-        trainer = {
-            "number": [number] * actor_wg_world_size,
-            "sends": [rank == 0 for rank in range(actor_wg_world_size)],
-        }
+        trainer: dict[str, list[Any]] = {"number": [number] * actor_wg_world_size}
+        trainer["sends"] = [rank == 0 for rank in range(actor_wg_world_size)]
         rollout: dict[str, list[Any]] = {"number": [number] * rollout_world_size}
         rollout["sends"] = [False] * rollout_world_size
         return trainer, rollout
