@@ -14,7 +14,7 @@ SPEAKER = re.compile(r"^\s*(?:\((?:[^()]*\b(?:pid|ip)=[^()]*|raylet|gcs_server|a
 LOGGER = re.compile(r"^(?:\S+ \S+\s+)?(?:ERROR|CRITICAL)\s+(?:\S+ )*?(?:\[[^\]]*\]|\S+\.py:\d+\]? --) ?")
 REPEATED = re.compile(r"\s*\[repeated \d+x across[^\]]*\].*$")
 EXCEPTION = re.compile(
-    r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Failure|Bug|Refused|Interrupt|Exit|Drift))(?P<of>\([\w.]+\))?"
+    r"^(?P<name>Exception|[A-Za-z_][\w.]*(?:Error|Exception|Failure|Bug|Refused|Interrupt|Exit|Drift))(?:\([\w.]+\))?"
     r"(?:: ?(?P<text>.*))?$"
 )
 WRAPPERS = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from harness.execute.tracebacks import Raised, plain, root_exception
 
 NAMES = st.sampled_from(
-    ["ValueError", "torch.OutOfMemoryError", "verl.utils.ConfigError", "AssertionError", "HookDrift"]
+    ["ValueError", "torch.OutOfMemoryError", "verl.utils.ConfigError", "AssertionError", "HookDrift", "Exception"]
 )
 TEXTS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40).map(str.strip).filter(bool)
 HEADS = st.sampled_from([
