@@ -65,9 +65,15 @@ class Loop:
             self._collect(batch, trace_id)
             self._parts.learner.learn(batch, trace_id)
             with self._span("weight_sync", trace_id, self._probe):
-                self._parts.publisher.publish()
+                self._publish()
             self._parts.keeper.after(Place(batch + 1, batch + 1), self._probe)
         return Outcome(start, time.perf_counter_ns(), self._parts.learner.loss)
+
+    def _publish(self) -> None:
+        """At a barrier nobody can do anything else meanwhile: a publication that was refused is tried once more, so
+        that only a refusal that lasts costs lag. The asynchronous loop tries none again: the next one is coming."""
+        if self._parts.publisher.publish().refused:
+            self._parts.publisher.publish()
 
     def request(self, batch: int) -> Request:
         """What generated batch `batch` asks."""

@@ -108,10 +108,13 @@ def _once(evidence: Evidence) -> tuple[Result, str]:
 
 
 def _whole(evidence: Evidence) -> tuple[Result, str]:
-    rows = evidence.rows("""select distinct t.sample_id from trained t left join rollouts r using (sample_id)
-                            where r.sample_id is null or r.reward_total is null order by 1""")
+    rows = evidence.rows("""select t.sample_id, max(abs(t.advantage))
+                            from trained t left join rollouts r using (sample_id)
+                            where r.sample_id is null or r.reward_total is null group by 1 order by 1""")
     if rows:
-        return "broken", f"trained without a known reward: {some([row[0] for row in rows])}"
+        unmoved = all(advantage == 0 for _, advantage in rows)
+        how = "; with an advantage of 0, so that they count in the loss's mean alone" if unmoved else ""
+        return "broken", f"trained without a known reward: {some([row[0] for row in rows])}{how}"
     (refused,) = evidence.rows("select count(distinct \"where\") from faults where kind = 'batch_refused'")
     return "holds", f"every trained sample has a verified reward; {refused[0]} batches were refused whole"
 
