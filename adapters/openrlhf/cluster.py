@@ -1,20 +1,17 @@
 """Ray on this machine, as large as a cell needs it, under a folder of its own."""
 
 import functools
-import hashlib
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from adapters.openrlhf.shape import Shape
+from harness.probe.scratch import scratch_folder
 
-# Sockets lie below it, and a socket's path has 107 characters at most.
-PREFIX = "rlx-o-"
 OBJECT_STORE_BYTES = 128 << 20
 STARTS = 4
 PLACES = 2
@@ -28,9 +25,9 @@ def ray_running(cell: Mapping[str, Any], shape: Shape, devices: int) -> Iterator
     import ray
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # By the cell's name, so that an attempt clears away what one that was killed left; short, for Ray's sockets.
-    name = hashlib.sha256(str(cell["directory"]).encode()).hexdigest()[:8]
-    folder = Path(tempfile.gettempdir(), f"{PREFIX}{name}")
+    # Ray would kill an actor where the machine is short of memory, whoever took it; the harness holds a cell to its own.
+    os.environ["RAY_memory_monitor_refresh_ms"] = "0"
+    folder = scratch_folder(cell["directory"])
     _start(folder, devices + shape.engines + PLACES, devices)
     try:
         yield
