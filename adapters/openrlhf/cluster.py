@@ -13,6 +13,9 @@ from adapters.openrlhf.shape import Shape
 from harness.probe.scratch import scratch_folder
 
 OBJECT_STORE_BYTES = 128 << 20
+# Without a word, Ray's memory monitor kills an actor where the machine is short of memory, whoever took it; the harness
+# holds a cell to its own limit.
+ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_memory_monitor_refresh_ms": "0"}
 STARTS = 4
 PLACES = 2
 """Logical cores beside one for each engine and each trainer: OpenRLHF's controllers, queues and locks each take one
@@ -24,9 +27,7 @@ def ray_running(cell: Mapping[str, Any], shape: Shape, devices: int) -> Iterator
     """Ray with `devices` logical GPUs, which on a CPU are names only; ended on the way out."""
     import ray
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Ray would kill an actor where the machine is short of memory, whoever took it; the harness holds a cell to its own.
-    os.environ["RAY_memory_monitor_refresh_ms"] = "0"
+    os.environ.update(ENVIRONMENT)
     folder = scratch_folder(cell["directory"])
     _start(folder, devices + shape.engines + PLACES, devices)
     try:
