@@ -1,8 +1,6 @@
 """A cell's task as overrides of verl's configuration (verl/trainer/config/ppo_trainer.yaml); imports no framework."""
 
-import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from adapters.verl.asynchronous.overrides import mode_environment, mode_override
 from adapters.verl.gpu.overrides import on_gpus
 from adapters.verl.native import log_file
 from harness.probe.kept import newest
+from harness.probe.scratch import scratch_folder
 
 Cell = Mapping[str, Any]
 Overrides = dict[str, Any]
@@ -56,13 +55,6 @@ def micro_batch_size(task: Mapping[str, Any]) -> int:
 def home(cell: Cell) -> Path:
     """Where verl's own files of a cell lie."""
     return Path(cell["directory"]) / "verl"
-
-
-def ray_folder(cell: Cell) -> Path:
-    """Ray's temporary folder: by the cell's name, so that an attempt clears away what one that was killed left; short,
-    because sockets lie below it, whose paths have 107 characters at most."""
-    name = hashlib.sha256(str(cell["directory"]).encode()).hexdigest()[:8]
-    return Path(tempfile.gettempdir(), f"rlx-{name}")
 
 
 def overrides(cell: Cell) -> Overrides:
@@ -228,7 +220,7 @@ def _machine(cell: Cell) -> Overrides:
     return {
         f"{init}.num_cpus": LOGICAL_CPUS,
         f"+{init}.include_dashboard": False,
-        f"+{init}._temp_dir": str(ray_folder(cell)),
+        f"+{init}._temp_dir": str(scratch_folder(cell["directory"])),
         f"+{init}.object_store_memory": OBJECT_STORE_BYTES,
         "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
     }
@@ -255,7 +247,8 @@ def _cpu() -> Overrides:
 
 def environment(cell: Cell) -> dict[str, str]:
     """Variables that verl and what it starts read. Ray would start no worker before it is asked for one, but for as
-    many as it counts CPUs, and every worker with a niceness of 15, which starves it beside anything else at work."""
+    many as it counts CPUs, and every worker with a niceness of 15, which starves it beside anything else at work; and
+    it would kill workers where the machine runs short of memory, whoever took it: a cell has a limit of its own."""
     ours = ["adapters.verl.plugin"]
     settings = {
         "VERL_FILE_LOGGER_PATH": str(Path(cell["directory"]) / log_file(cell["attempt"])),
@@ -265,6 +258,7 @@ def environment(cell: Cell) -> dict[str, str]:
         "RAY_AUTH_MODE": "disabled",
         "RAY_prestart_worker_first_driver": "0",
         "RAY_worker_niceness": "0",
+        "RAY_memory_monitor_refresh_ms": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "TOKENIZERS_PARALLELISM": "false",
