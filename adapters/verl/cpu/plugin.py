@@ -17,12 +17,13 @@ from typing import Any
 import torch
 
 import adapters.verl.cpu.platform  # noqa: F401  (registers itself)
-from adapters.verl.cpu import copies
+from adapters.verl.cpu import copies, pauses
 from adapters.verl.imports import after_import
 from harness.probe.hooks import HookPoint
 
 HOOKS = (
     copies.HOOK,
+    pauses.HOOK,
     HookPoint("verl.plugin.platform:PlatformRegistry.register", "startup", "a platform without an accelerator"),
     HookPoint(
         "verl.utils.distributed:initialize_global_process_group_ray",

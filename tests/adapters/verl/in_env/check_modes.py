@@ -18,6 +18,7 @@ from adapters.verl.asynchronous.programs import composed, task_runner
 from adapters.verl.asynchronous.segments import collecting, witnessed
 from adapters.verl.asynchronous.stamps import token_stamps
 from adapters.verl.cpu.copies import copying
+from adapters.verl.cpu.pauses import pausing
 from adapters.verl.cpu.transport import SharedFile, Torn
 from adapters.verl.settings import overrides, words
 from tests.adapters.verl.asynchronous.test_pace import LAYOUT_OF
@@ -128,6 +129,24 @@ def test_what_is_kept_aside_does_not_follow_the_weights() -> None:
     kept, _ = copying(lambda model: ({"w": (model.detach().cpu(), None)}, None))(weight)
     weight += 1
     assert kept["w"][0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"wait_for_inflight_requests": False, "clear_cache": True}, {"mode": "abort", "clear_cache": True}),
+        ({"wait_for_inflight_requests": True}, {"mode": "wait"}),
+        ({"mode": "keep"}, {"mode": "keep"}),
+    ],
+)
+def test_vllm_is_told_to_pause_in_its_own_words(asked: dict[str, Any], told: dict[str, Any]) -> None:
+    heard: list[dict[str, Any]] = []
+
+    async def pause(_: Any, **named: Any) -> None:
+        heard.append(named)
+
+    asyncio.run(pausing(pause)(None, **asked))
+    assert heard == [told]
 
 
 def test_rows_of_the_older_trainers_lose_their_padding() -> None:
