@@ -19,6 +19,7 @@ from adapters.verl.readback import note_start
 from adapters.verl.records import trace_of
 from adapters.verl.run import RESULT, STARTED_VARIABLE
 from adapters.verl.samples import PUBLISHED, ROUND, VERSION
+from adapters.verl.scoring import stand_ready
 from adapters.verl.settings import POLL_SECONDS, home
 from adapters.verl.worker import ProbedWorker
 from harness.probe.faults import Faults
@@ -110,11 +111,14 @@ class Probed(PPOTrainer):
             note_start(self.probe, self.config, facts)
 
     def on_train_begin(self) -> None:
-        """The first step is about to begin."""
-        super().on_train_begin()
+        """The first step is about to begin: what verl has only asked for so far is waited for, not in that step."""
+        rewards = self.reward_loop_manager.reward_loop_worker_handles or ()
+        ready = [worker.__ray_call__.remote(stand_ready) for worker in rewards]
+        ray.get([*ready, *(worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers)])
         now = time.perf_counter_ns()
         self.probe.add_span("startup", self._started, now, trace_id="startup")
         self.controller.window["t_start"] = now
+        super().on_train_begin()
 
     def _submit_batch_to_rollout(self, batch: Any) -> int:
         """A batch of prompts is handed out: it carries its number and what weights the engine has."""
