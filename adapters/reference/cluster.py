@@ -1,19 +1,15 @@
 """The processes of a disaggregated cell: Ray actors, on this machine with nothing to start by hand, or on a cluster."""
 
-import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from adapters.reference.settings import Settings
 from harness.errors import SystemFailure
+from harness.probe.scratch import scratch_folder
 
-# Sockets lie below it, and a socket's path has 107 characters at most.
-TEMPORARY_PREFIX = "rlx-"
 OBJECT_STORE_BYTES = 128 << 20
 
 
@@ -57,9 +53,7 @@ class Cluster:
             ray.init(address=settings.pools.ray_address, **common)
             return
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        # By the cell's name, so that an attempt clears away what one that was killed left; short, for Ray's sockets.
-        name = hashlib.sha256(str(settings.directory).encode()).hexdigest()[:8]
-        self._folder = str(Path(tempfile.gettempdir(), f"{TEMPORARY_PREFIX}{name}"))
+        self._folder = str(scratch_folder(settings.directory))
         shutil.rmtree(self._folder, ignore_errors=True)
         # Ray starts as many Python processes at once as it is told of cores: no more than there are actors for.
         asked = settings.pools

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapters.verl.asynchronous.pace import mode_of
-from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cpu, overrides, ray_folder, words
+from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cpu, overrides, words
 from harness.errors import SystemFailure
+from harness.probe.scratch import scratch_folder
 from harness.task.bundle import Bundle
 
 STARTED_VARIABLE = "RLAXES_STARTED"
@@ -36,7 +37,7 @@ def run_cell(cell: Mapping[str, Any], started: int) -> dict[str, Any]:
     if is_cpu(cell):
         _name_vllm(folder / "names")
     start = time.perf_counter()
-    _run(mode_of(cell), words(overrides(cell)), ray_folder(cell))
+    _run(mode_of(cell), words(overrides(cell)), scratch_folder(cell["directory"]))
     if not (folder / RESULT).is_file():
         raise SystemFailure("verl's trainer ended without a result")
     result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))

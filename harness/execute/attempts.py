@@ -1,6 +1,7 @@
 """Starts a cell, and again where it died and its fault has restarts left, in the same directory."""
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +13,7 @@ from harness.execute.cell import Cell
 from harness.execute.killer import Killer
 from harness.execute.launch import Launcher, Limits, Outcome
 from harness.execute.verdict import Verdict, judge
+from harness.probe.scratch import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ class Attempts:
             killer.poll(launcher.members)
 
         started = time.perf_counter_ns()
-        outcome = launcher.run(self._argv, self._env, on_poll)
+        try:
+            outcome = launcher.run(self._argv, self._env, on_poll)
+        finally:
+            shutil.rmtree(scratch_folder(self._cell.directory), ignore_errors=True)
         return Attempt(number, started, launcher.ended_at, log_start, _size(log), outcome)
 
 
