@@ -62,12 +62,13 @@ class ActorPool:
             return self.actors[number]
 
     def close(self) -> None:
-        """Let every actor end its ledger; one that is dead has lost what it had not flushed."""
+        """Let every actor end its ledger; one that is dead, and was not missed yet, is declared so: it has lost what it
+        had not flushed."""
         for call in [actor.call("close") for actor in self.actors]:
             try:
                 self.cluster.result(call)
-            except ActorLost:
-                continue
+            except ActorLost as lost:
+                self._probe.process_died(lost.actor.name, str(lost))
 
 
 class RemotePool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.audit import integrity
@@ -57,13 +58,17 @@ def check_cell(
 
 
 def _invariants(ledger: CellLedger) -> Iterator[Violation]:
-    """The invariants of the rollout record hold on reading as they did on writing."""
+    """The invariants of the rollout record hold on reading as they did on writing: in each attempt for itself, since
+    several may have made the same sample anew and lost it."""
     for table in ("rollouts", "lost_rollouts"):
         path = ledger.path(table)
         for number, batch in enumerate(pq.ParquetFile(path).iter_batches(BATCH_ROWS)):
-            for refusal in rollout_refusals(batch)[:MOST_PLACES]:
-                where = f"{path.name}, rows from {number * BATCH_ROWS}, sample {refusal.sample_id}"
-                yield Violation(f"invariant:{refusal.rule}", table, where, f"{refusal.field}: {refusal.reason}")
+            writers = pc.unique(batch["process"]) if table == "lost_rollouts" else [None]
+            for writer in writers:
+                rows = batch if writer is None else batch.filter(pc.equal(batch["process"], writer))
+                for refusal in rollout_refusals(rows)[:MOST_PLACES]:
+                    where = f"{path.name}, rows from {number * BATCH_ROWS}, sample {refusal.sample_id}"
+                    yield Violation(f"invariant:{refusal.rule}", table, where, f"{refusal.field}: {refusal.reason}")
 
 
 def _laws(ledger: CellLedger, task: dict[str, Any], prompts: pa.Table | None) -> Iterator[Violation]:

@@ -141,6 +141,25 @@ def test_a_cell_that_died_and_went_on_is_lawful(tmp_path: Path) -> None:
     assert ledger.table("lost_publications")["published_version"].to_pylist() == [2]
 
 
+def test_a_sample_may_be_made_anew_and_lost_by_several_attempts(tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    for attempt in range(3):
+        probe = script.open(attempt)
+        if attempt:
+            probe.resumed(None, None, 0, 0, {})
+        script.publish(probe, 0, 0)
+        script.generate(probe, 0, 0, "gen-0")
+        if attempt < 2:
+            probe.flush()
+    script.train(probe, 0, 0)
+    probe.note("settings", {"minibatches": 1, "inner_epochs": 1, "lag_bound": 0})
+    probe.close()
+    compact(tmp_path / "streams", tmp_path / "ledger", CELL_ID)
+    ledger = read_cell(tmp_path / "ledger", CELL_ID)
+    assert ledger.table("lost_rollouts")["sample_id"].to_pylist() == ["p0.b0.g0", "p0.b0.g1"] * 2
+    assert check_cell(ledger.directory, ledger.cell_id, TASK, None) == []
+
+
 def _at(table: str, column: str, value: Any, **where: Any) -> Change:
     """Set a column of the rows of a table that match."""
 
