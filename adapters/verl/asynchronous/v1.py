@@ -9,12 +9,14 @@ import transfer_queue as tq
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
+from verl.utils import tensordict_utils as tu
 
 from adapters.verl.asynchronous.controller import AsyncController
 from adapters.verl.asynchronous.publication import WatchedManager
 from adapters.verl.asynchronous.worker import ProbedDetachWorker
 from adapters.verl.controller import FIELDS
 from adapters.verl.readback import note_start
+from adapters.verl.samples import ROUND
 from adapters.verl.trainer import Probed
 
 BEFORE_TRAINING = [name for name in FIELDS if name != "advantages"]
@@ -43,6 +45,13 @@ class Asynchronous(Probed):
 
     def _read(self, keys: Sequence[str], fields: Sequence[str]) -> Any:
         return tq.kv_batch_get(keys=list(keys), partition_id="train", select_fields=list(fields))
+
+    def _submit_batch_to_rollout(self, batch: Any) -> int:
+        """Prompts are handed out. verl's queue keeps what each row has: a restart hands them out under the same number;
+        what is the same for all rows it would not keep."""
+        tu.assign_non_tensor_stack(batch, ROUND, [self._round] * len(batch))
+        self._round += 1
+        return super(Probed, self)._submit_batch_to_rollout(batch)
 
     def _place(self, sampled: int) -> dict[str, Any]:
         return super()._place(sampled) | {"queue": self.replay_buffer.prompts()}
