@@ -1,5 +1,6 @@
 """The functions of `adapters.openrlhf.cpu.table`: each is given the module that it changes."""
 
+import functools
 from typing import Any
 
 
@@ -22,6 +23,7 @@ def plain_adam(module: Any) -> None:
     """Torch's own AdamW in place of DeepSpeed's fused one."""
     made = module.get_train_ds_config
 
+    @functools.wraps(made)
     def config(*args: Any, **kwargs: Any) -> dict[str, Any]:
         found: dict[str, Any] = made(*args, **kwargs)
         if "optimizer" in found:
@@ -108,7 +110,11 @@ def load_in_float32(module: Any) -> None:
     """Weights are loaded in float32, whatever the flag says."""
     import torch
 
-    module.convert_to_torch_dtype = lambda *_: torch.float32
+    @functools.wraps(module.convert_to_torch_dtype)
+    def dtype(*_: Any, **__: Any) -> Any:
+        return torch.float32
+
+    module.convert_to_torch_dtype = dtype
 
 
 def train_in_float32(module: Any) -> None:
@@ -116,6 +122,7 @@ def train_in_float32(module: Any) -> None:
     for name in ("get_train_ds_config", "get_eval_ds_config"):
         made = getattr(module, name)
 
+        @functools.wraps(made)
         def config(*args: Any, made: Any = made, **kwargs: Any) -> dict[str, Any]:
             found: dict[str, Any] = made(*args, **kwargs)
             found["bf16"]["enabled"] = found["fp16"]["enabled"] = False
