@@ -29,6 +29,16 @@ def counts_of(model: ReportModel) -> str:
     return f"{len(found)} drill{'s' if len(found) > 1 else ''}: {words}"
 
 
+def items_of(verdict: dict[str, Any]) -> str:
+    """What the restarts found of the items of step 12.5.1, e.g. `rng restarted, 12 restored`; a dash where nothing was
+    restored from."""
+    if not verdict["items"]:
+        return fmt.NOTHING
+    off = [f"{fmt.words(item['item'])} {item['state']}" for item in verdict["items"] if item["state"] != "restored"]
+    kept = len(verdict["items"]) - len(off)
+    return ", ".join([*dict.fromkeys(off), *([f"{kept} restored"] if kept else [])])
+
+
 def print_drills(model: ReportModel, console: Console) -> None:
     """A few lines a drill: the verdict, what is broken or unknown, what it cost, and where the history differs."""
 
@@ -40,6 +50,8 @@ def print_drills(model: ReportModel, console: Console) -> None:
         for check in verdict["checks"]:
             if check["result"] in {"broken", "unknown"}:
                 line(f"  {check['result']}: {check['name']}: {check['said']}")
+        if verdict["items"]:
+            line(f"  items: {items_of(verdict)}", "dim")
         line(f"  cost: {verdict['cost']}", "dim")
         line(f"  history: {verdict['apart']}", "dim")
 

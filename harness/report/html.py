@@ -11,7 +11,7 @@ from markupsafe import Markup
 from harness.compare.drill_evidence import short
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
-from harness.report.drills import counts_of, ending, title_of
+from harness.report.drills import counts_of, ending, items_of, title_of
 from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
 from harness.report.learning import LEARNING, check_title
@@ -36,7 +36,7 @@ def render_html(model: ReportModel, figures: Path) -> str:
     environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
     environment.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
     environment.filters |= {"check_title": check_title}
-    environment.filters |= {"drill_title": title_of, "drill_ending": ending, "short": short}
+    environment.filters |= {"drill_items": items_of, "drill_title": title_of, "drill_ending": ending, "short": short}
     template = environment.get_template("report.html.j2")
     return template.render(**_context(model, figures))
 

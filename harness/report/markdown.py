@@ -7,7 +7,7 @@ from typing import Any
 from harness.compare.drill_evidence import short
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
-from harness.report.drills import counts_of, ending, title_of
+from harness.report.drills import counts_of, ending, items_of, title_of
 from harness.report.learning import LEARNING, check_title
 from harness.report.model import Axis, FidelityRow, ReportModel
 from harness.report.table import Entry, Table, comparison
@@ -121,6 +121,8 @@ def _drills(model: ReportModel) -> list[str]:
         return []
     said = f"Cells that were disturbed on purpose; they stand in no comparison. {counts_of(model)}."
     lines = ["## Drills", "", said, ""]
+    table = [[escape(s) for s in (title_of(v), v["word"], items_of(v), v["cost"])] for v in model.verdicts]
+    lines += grid(["drill", "verdict", "items of the checkpoint", "cost"], table) if len(table) > 1 else []
     for verdict in model.verdicts:
         lines += [f"### {escape(title_of(verdict))}", "", f"**{escape(verdict['word'])}.**", ""]
         lines += [f"- cost: {escape(verdict['cost'])}", f"- history: {escape(verdict['apart'])}"]

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from harness.report.build import build_report
-from harness.report.drills import counts_of, print_drills, title_of
+from harness.report.drills import counts_of, items_of, print_drills, title_of
 from harness.report.html import render_html
 from harness.report.markdown import render_markdown
 from harness.report.model import ReportModel
@@ -45,6 +45,14 @@ def _verdict(**changes: Any) -> dict[str, Any]:
         "divergence": None,
     }
     return content | changes
+
+
+def test_items_that_are_not_restored_are_named() -> None:
+    states = {"optimizer": "restarted", "rng": "lost", "lr_scheduler": "restored", "parameters": "restored"}
+    items = [{"item": name, "state": state} for name, state in states.items()]
+    assert items_of({"items": items}) == "optimizer restarted, rng lost, 2 restored"
+    assert items_of({"items": items[2:]}) == "2 restored"
+    assert items_of({"items": []}) == "–"
 
 
 def _drilled() -> ReportModel:
