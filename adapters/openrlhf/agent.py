@@ -1,15 +1,12 @@
 """The file that `--train.agent_func_path` names: OpenRLHF loads it in each engine's Ray actor and asks it for one
 completion at a time (openrlhf/trainer/ray/vllm_engine.py `generate_responses`)."""
 
-import json
-import os
-from pathlib import Path
 from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
+from adapters.openrlhf.cellfile import this_cell
 from adapters.openrlhf.rollouts import RolloutWork
-from harness.probe.probe import CELL_VARIABLE
 
 
 class AgentExecutor(AgentExecutorBase):
@@ -17,8 +14,7 @@ class AgentExecutor(AgentExecutorBase):
 
     def __init__(self) -> None:
         """Called before the engine is built."""
-        cell = json.loads(Path(os.environ[CELL_VARIABLE]).read_text(encoding="utf-8"))
-        self._work = RolloutWork(cell)
+        self._work = RolloutWork(this_cell())
 
     async def execute(
         self,

@@ -8,12 +8,12 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from adapters.openrlhf.settings import folder
-from harness.probe.kept import Kept, digest_of
+from harness.probe.kept import Kept, digest_of, given_items
 from harness.probe.readback import parameter_sha256, tensors_sha256
 
 EVIDENCE = {
@@ -60,6 +60,22 @@ def read_held(cell: Mapping[str, Any], tag: str) -> dict[str, Any]:
     """What `write_held` wrote."""
     found: dict[str, Any] = json.loads((folder(cell) / "held" / f"{tag}.json").read_text(encoding="utf-8"))
     return found
+
+
+def all_items(
+    cell: Mapping[str, Any], components: Mapping[str, str], tag: str, place: Sequence[int], cursor: Sequence[str]
+) -> dict[str, str]:
+    """Digests of all items: those that the trainer said under `tag`, and the controller's.
+
+    Args:
+        components: versions of tokenizer, template and verifier.
+        place: optimizer steps taken, and those applied.
+        cursor: ids of the prompts whose turn is next.
+    """
+    moving = {"step_and_version": list(place), "dataset_cursor": list(cursor)}
+    moving |= {"prompt_scheduler": ["the data set's order"], "queue": []}
+    found = given_items(cell, components) | read_held(cell, tag)["items"]
+    return found | {name: digest_of(value) for name, value in moving.items()}
 
 
 def held_items(engine: Any) -> dict[str, str]:

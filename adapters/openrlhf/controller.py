@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adapters.openrlhf.cellfile import this_cell
-from adapters.openrlhf.checkpoints import EVIDENCE, actor_folder, read_held, restored_tag
+from adapters.openrlhf.checkpoints import EVIDENCE, actor_folder, all_items, read_held, restored_tag
 from adapters.openrlhf.held import settings_in_force
 from adapters.openrlhf.queuelog import QueueLog
 from adapters.openrlhf.readback import element_count, run_notes
-from adapters.openrlhf.records import Completion, Names, names_of, trace_of
+from adapters.openrlhf.records import RECORDS, Completion, Names, names_of, trace_of
+from adapters.openrlhf.rows import Row, Served, fate_row, publication_row, rollout_row, update_row
 from adapters.openrlhf.settings import computes_in_float32, prompt_file, updates_per_batch
-from adapters.openrlhf.training import RECORDS
 from harness.probe import Probe
 from harness.probe.faults import Faults
-from harness.probe.kept import Kept, digest_of, given_items, keep, newest, say_resumed
+from harness.probe.kept import Kept, digest_of, keep, newest, say_resumed
 from harness.task.bundle import Bundle
-
-Row = dict[str, Any]
 
 
 class Controller:
@@ -40,8 +38,14 @@ class Controller:
         self._unsaid = False
         self._waiting: list[Row] = []
         self._trainer_faults = Faults.of(self.cell, "trainer-0", victim="trainer-0*")
-        self._publications: list[tuple[int, int]] = []
-        """(published version, policy version) by how many broadcasts an engine has taken in, in this attempt."""
+        self._served: list[Served] = []
+        """What an engine serves, by how many broadcasts it has taken in in this attempt."""
+        self._common = {
+            "run_id": self.cell["run_id"],
+            "verifier_version": self._bundle.verifier_version,
+            "tokenizer_hash": self._bundle.tokenizer_hash,
+            "template_hash": self._bundle.template_hash,
+        }
         self.published = -1
         self.step = self.version = 0
         self._batch: list[tuple[Names, Completion]] = []
@@ -63,7 +67,7 @@ class Controller:
         for key, value in run_notes(self.cell).items():
             self.probe.note(key, value)
         self._window = {"t_start": now}
-        self._publications = [(0, 0)]
+        self._served = [Served(0, 0)]
         self._kept = newest(self.cell)
         if self._kept is None:
             if self.cell["attempt"]:
@@ -85,8 +89,8 @@ class Controller:
     def _say_resumed(self, cursor: Sequence[str]) -> None:
         """Where this attempt goes on from, once it is known which prompts come first; then what waited for it."""
         self._unsaid = False
-        held = self._items(read_held(self.cell, restored_tag(self.cell))["items"], cursor)
-        if self._queue_item():
+        held = all_items(self.cell, self._components, restored_tag(self.cell), self._place, cursor)
+        if self._ahead:
             held.pop("queue")
         say_resumed(self.probe, self._kept, self.step, self.version, held, EVIDENCE)
         for row in self._waiting:
@@ -95,26 +99,28 @@ class Controller:
 
     def saved(self, tag: str, start: int) -> None:
         """OpenRLHF has written a checkpoint, from `start` on."""
-        held = read_held(self.cell, tag)
         size, batch = self._task["prompts_per_batch"], self._batch[0][0].batch + 1
         cursor = [row["prompt_id"] for row in self._rows[batch * size : (batch + 1) * size]]
-        items = self._items(held["items"], cursor) | self._queue_item()
+        items = all_items(self.cell, self._components, tag, self._place, cursor)
+        items |= {"queue": digest_of("batches in the queue or under way")} if self._ahead else {}
         path = actor_folder(self.cell) / tag
         keep(self.probe, path, start, self.step, self.version, items, {"published": self.published})
         self._trainer_faults.at("trainer.after_checkpoint")
 
-    def _items(self, trainer: Mapping[str, str], cursor: Sequence[str]) -> dict[str, str]:
-        bundle = self._bundle
-        components = {"tokenizer": bundle.tokenizer_hash, "template": bundle.template_hash}
-        given = given_items(self.cell, components | {"verifier": bundle.verifier_version})
-        moving = {"step_and_version": [self.step, self.version], "dataset_cursor": list(cursor)}
-        moving |= {"prompt_scheduler": ["the data set's order"], "queue": []}
-        return given | dict(trainer) | {name: digest_of(value) for name, value in moving.items()}
+    @property
+    def _place(self) -> list[int]:
+        return [self.step, self.version]
 
-    def _queue_item(self) -> dict[str, str]:
-        """An asynchronous generator is ahead of the trainer: what it has made is in no checkpoint."""
-        ahead = self.cell["layout"]["synchrony"] == "asynchronous" and self.step < self._task["steps"]
-        return {"queue": digest_of("batches in the queue or under way")} if ahead else {}
+    @property
+    def _components(self) -> dict[str, str]:
+        bundle = self._bundle
+        versions = {"tokenizer": bundle.tokenizer_hash, "template": bundle.template_hash}
+        return versions | {"verifier": bundle.verifier_version}
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether a generator is ahead of the trainer: what it has made is in no checkpoint."""
+        return self.cell["layout"]["synchrony"] == "asynchronous" and self.step < self._task["steps"]
 
     def step_ended(self) -> None:
         """A batch is trained on, published and logged."""
@@ -185,51 +191,27 @@ class Controller:
             for at, sample_id in enumerate(experience.labels):
                 if mask[at].any():
                     given[sample_id] = float(experience.advantages[at][mask[at]][0])
-        failed = {names.group_id for names, completion in self._batch if completion.error is not None}
-        rows = [self._rollout(names, completion, given, failed) for names, completion in self._batch]
         for names, completion in self._batch:
             if completion.error is not None:
                 where = f"verifier-{completion.replica}"
                 self.probe.fault("verifier_error", "infrastructure", where, completion.error, sample_id=names.sample_id)
-        self.probe.accept_rollouts(rows)
+        self.probe.accept_rollouts(self._rollouts(given))
         self.observed(start)
         self.assembles()
 
-    def _rollout(self, names: Names, completion: Completion, given: Mapping[str, float], failed: set[str]) -> Row:
-        versions = [self._publications[served][1] for served in completion.token_served]
-        one = len(set(versions)) == 1
-        problem = self._prompts[names.prompt_id]
-        cut = completion.stop_reason == "length" and self.cell["track"] != "fixed_length"
-        decoding = {name: value for name, value in completion.decoding.items() if name != "ignore_eos"}
-        status = "infrastructure_error" if completion.error else "truncated" if cut else "ok"
-        return {
-            "run_id": self.cell["run_id"],
-            "prompt_id": names.prompt_id,
-            "group_id": names.group_id,
-            "sample_id": names.sample_id,
-            "trace_id": self.trace_id,
-            "policy_version": versions[0] if one else None,
-            "token_policy_versions": None if one else versions,
-            "published_version": self._publications[completion.served[-1][0]][0],
-            "prompt_tokens": problem.token_ids,
-            "response_tokens": completion.tokens,
-            "policy_mask": [0] * len(problem.token_ids) + [1] * len(completion.tokens),
-            "behavior_logprobs": completion.logprobs,
-            "behavior_logprob_kind": "sampled_distribution",
-            "decoding": {**decoding, "stop": [], "seed": self.cell["seed"]},
-            "reward": completion.components,
-            "reward_total": completion.reward,
-            "advantage": given.get(names.sample_id),
-            "stop_reason": completion.stop_reason,
-            "stop_reason_source": "reported",
-            "verifier_version": self._bundle.verifier_version,
-            "tokenizer_hash": self._bundle.tokenizer_hash,
-            "template_hash": self._bundle.template_hash,
-            "status": status,
-            "group_complete": names.group_id not in failed,
-            "text": completion.text,
-            **completion.times,
-        }
+    def _rollouts(self, given: Mapping[str, float]) -> list[Row]:
+        """The batch's rows, with the advantages `given` by sample."""
+        failed = {names.group_id for names, completion in self._batch if completion.error is not None}
+        fixed = self.cell["track"] == "fixed_length"
+        common = {**self._common, "trace_id": self.trace_id}
+        found = []
+        for names, completion in self._batch:
+            prompt = self._prompts[names.prompt_id].token_ids
+            row = rollout_row(names, completion, prompt, self._served, common, fixed_length=fixed)
+            row["decoding"] |= {"stop": [], "seed": self.cell["seed"]}
+            whole = names.group_id not in failed
+            found.append(row | {"advantage": given.get(names.sample_id), "group_complete": whole})
+        return found
 
     # Training
 
@@ -243,14 +225,14 @@ class Controller:
             self._update(index, parts)
             done |= {row["sample_id"]: row for part in parts for row in part["rows"]}
         now = time.perf_counter_ns()
-        self.probe.fates([_fate(names, completion, names.sample_id in done, now) for names, completion in self._batch])
+        self.probe.fates([fate_row(names, c, now, trained=names.sample_id in done) for names, c in self._batch])
         self.observed(start)
 
     def _note_settings(self, weight_dtype: str) -> None:
         """Once, after the first step."""
         if self._arguments is not None:
             held = settings_in_force(self._arguments, self._batch[0][1].decoding, weight_dtype)
-            self.probe.note("settings", held)
+            self.probe.note("settings", held | {"lag_bound": self.cell["layout"]["lag_bound"]})
         self._arguments = None
 
     def _update(self, index: int, parts: Sequence[Row]) -> None:
@@ -264,18 +246,8 @@ class Controller:
         where = {"batch_id": batch_id, "step": self.step}
         common = {**where, "epoch": epoch, "published_version": self.published, "t_step_start": first["t_start"]}
         self.probe.trained([{**row, **common} for row in rows])
-        same = ("policy_version_before", "policy_version_after", "applied", "grad_norm", "learning_rate")
-        self.probe.update(
-            **where,
-            **{name: first[name] for name in (*same, "clip_low", "clip_high")},
-            t_start=min(part["t_start"] for part in parts),
-            t_end=max(part["t_end"] for part in parts),
-            loss=sum(part["loss"] for part in parts) / len(parts),
-            records=len(rows),
-            groups=len({group_of[row["sample_id"]] for row in rows}),
-            policy_tokens=sum(row["policy_tokens"] for row in rows),
-            padded_tokens=sum(part["padded_tokens"] for part in parts),
-        )
+        groups = len({group_of[row["sample_id"]] for row in rows})
+        self.probe.update(**where, **update_row(parts, groups))
         self.step += 1
         self.version = first["policy_version_after"]
 
@@ -286,26 +258,13 @@ class Controller:
         start = time.perf_counter_ns()
         call()
         self.published += 1
-        self._publications.append((self.published, self.version))
+        self._served.append(Served(self.published, self.version))
         size = self._elements * (4 if computes_in_float32(self.cell) else 2)
         detail = f"{self._tensors} tensors, a call to each engine for each; nothing says which version they are of"
         self._publish(start, time.perf_counter_ns(), size, detail)
 
     def _publish(self, start: int, end: int, size: int, detail: str) -> None:
-        row = {
-            "published_version": self.published,
-            "policy_version": self.version,
-            "t_start": start,
-            "t_end": end,
-            "kind": "full",
-            "bytes": size,
-            "replicas": self.engines,
-            "acknowledged": self.engines,
-            "tensor_hash": None,
-            "verified": None,
-            "ok": True,
-            "detail": json.dumps({"note": detail}),
-        }
+        row = publication_row(Served(self.published, self.version), start, end, size, self.engines, detail)
         if self._unsaid:
             self._waiting.append(row)
         else:
@@ -314,12 +273,5 @@ class Controller:
     engines = 1
 
 
-UNTRAINED = "verifier_error"
-"""Why a sample was taken and never trained on: a completion of its group has no verdict."""
 PUT = "rlaxes_t_put"
 """Attribute of a batch's first sample: when it was put into the queue."""
-
-
-def _fate(names: Names, completion: Completion, trained: bool, now: int) -> Row:
-    fate = {"fate": "trained", "reason": None} if trained else {"fate": "dropped", "reason": UNTRAINED}
-    return {"sample_id": names.sample_id, **fate, "policy_tokens": len(completion.tokens), "t": now}

@@ -3,6 +3,7 @@
 import inspect
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 from adapters.openrlhf.cellfile import this_cell
@@ -27,9 +28,10 @@ def keep_prompt_order(module: Any) -> None:
 
 
 class EngineActors:
-    """In place of OpenRLHF's Ray class of engines: made as ever, with some of vLLM's arguments added."""
+    """In place of OpenRLHF's Ray class of engines: made as ever, with some of vLLM's arguments added. `added` is asked
+    when an engine is made: a check of the hooks imports the module with no cell to ask."""
 
-    def __init__(self, actors: Any, added: dict[str, Any]) -> None:
+    def __init__(self, actors: Any, added: Callable[[], dict[str, Any]]) -> None:
         self._actors, self._added = actors, added
         self.made: list[Any] = []
 
@@ -40,13 +42,13 @@ class EngineActors:
 
     def remote(self, **arguments: Any) -> Any:
         """As Ray's."""
-        self.made.append(self._actors.options(**self._options).remote(**{**arguments, **self._added}))
+        self.made.append(self._actors.options(**self._options).remote(**{**arguments, **self._added()}))
         return self.made[-1]
 
 
 def give_engine_arguments(module: Any) -> None:
     """Engines are made with `engine_arguments`; those that were made are known to the process that made them."""
-    module.RolloutRayActor = EngineActors(module.RolloutRayActor, engine_arguments(this_cell()))
+    module.RolloutRayActor = EngineActors(module.RolloutRayActor, lambda: engine_arguments(this_cell()))
 
 
 def engine_arguments(cell: dict[str, Any]) -> dict[str, Any]:

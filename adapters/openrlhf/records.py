@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, Self
 
+RECORDS = "rlaxes_records"
+"""Key under which a rank's records leave in the dictionary that `fit` returns, followed by the rank's number."""
+
 
 @dataclass
 class Completion:

@@ -9,11 +9,10 @@ import torch
 from adapters.openrlhf.cellfile import this_cell
 from adapters.openrlhf.checkpoints import held_items, restored_tag, write_held
 from adapters.openrlhf.readback import trainer_notes
+from adapters.openrlhf.records import RECORDS
 from harness.probe import Probe
 from harness.probe.faults import Faults
 
-RECORDS = "rlaxes_records"
-"""Key under which a rank's records leave in the dictionary that `fit` returns, followed by the rank's number."""
 Row = dict[str, Any]
 
 
