@@ -161,9 +161,12 @@ def _hooks(adapter: Adapter, python: Path, label: str) -> Check:
             check=False,
             timeout=HOOK_SECONDS,
         )
-        drift = json.loads(done.stdout.strip().splitlines()[-1])
-    except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        drift = json.loads((done.stdout.strip().splitlines() or [""])[-1])
+    except subprocess.TimeoutExpired as error:
         return Check(f"{label}: hooks", ok=False, detail=f"the check itself failed: {error}")
+    except ValueError:
+        said = (done.stderr.strip() or f"it ended with {done.returncode} and said nothing").splitlines()[-1]
+        return Check(f"{label}: hooks", ok=False, detail=f"the check itself failed: {said}")
     finally:
         for link in imports.iterdir():
             link.unlink()

@@ -11,8 +11,8 @@ INSPECT_SECONDS = 300
 SHOWN_FILES = 3
 
 # Runs inside the environment. Sources are compared by hash and everything else by size alone, which takes a second for
-# gigabytes; a file that two packages claim is judged by neither. RECORD is read here, since importlib.metadata's own
-# `files` parses the package's metadata anew for each file.
+# gigabytes; bytecode is compiled anew here and not compared, and a file that two packages claim is judged by neither.
+# RECORD is read here, since importlib.metadata's own `files` parses the package's metadata anew for each file.
 INSPECT = """
 import base64, collections, csv, hashlib, importlib.metadata, json, os, platform
 found, owners, files = {}, collections.Counter(), []
@@ -21,7 +21,7 @@ for package in importlib.metadata.distributions():
     found[name] = package.version
     for file, sign, size in csv.reader((package.read_text("RECORD") or "").splitlines()):
         owners[file] += 1
-        if sign and not file.startswith(".."):
+        if sign and not file.startswith("..") and not file.endswith(".pyc"):
             files.append((name, file, os.path.join(package.locate_file(""), file), sign, size))
 def differs(path, sign, size):
     try:

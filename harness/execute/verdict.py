@@ -70,6 +70,6 @@ def _judge_crash(outcome: Outcome, output: str) -> Verdict:
         return Verdict("failed", "system", f"out of memory: {short}")
     if "No space left on device" in found.text:
         return Verdict("failed", "infrastructure", f"disk full: {short}")
-    if found.name.endswith(("HarnessBug", "BatchRefused")):
+    if found.name.endswith(("HarnessBug", "BatchRefused", "HookDrift")):
         return Verdict("failed", "harness", short)
     return Verdict("failed", "system", short)
