@@ -195,5 +195,7 @@ def child_environment(import_path: Path, cell_file: Path, extra: dict[str, str],
     inherited = {key: value for key, value in os.environ.items() if key not in dropped}
     # OpenMP threads that spin while they wait made a step 13 times as long where one other process used a core.
     fixed = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    # Ray would run its workers at 15: beside other work a cell with Ray would yield where one without Ray does not.
+    fixed |= {"RAY_worker_niceness": "0"}
     fixed |= {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
     return inherited | fixed | extra | own

@@ -162,6 +162,7 @@ def test_the_environment_is_the_frameworks_own() -> None:
         "1",
         "2",
     )
+    assert (env["OMP_WAIT_POLICY"], env["RAY_worker_niceness"]) == ("PASSIVE", "0")
     assert "VIRTUAL_ENV" not in env
     with pytest.raises(HarnessBug, match="PYTHONPATH"):
         child_environment(Path("/imports"), Path("/cell.json"), {"PYTHONPATH": "x"}, 2)
