@@ -52,6 +52,7 @@ def _batch_settings(config: Any, cell: Mapping[str, Any]) -> dict[str, Any]:
         "name": task["name"],
         "warmup_steps": task["warmup_steps"],
         "verifier_timeout_s": task["verifier_timeout_s"],
+        "lag_bound": cell["layout"]["lag_bound"],
         "steps": config.trainer.total_training_steps * minibatches * actor.ppo_epochs,
         "prompts_per_batch": config.data.train_batch_size,
         "group_size": rollout.n,

@@ -35,6 +35,7 @@ class Probed(PPOTrainer):
         self.probe = open_probe(PROCESS)
         self.controller, self.checkpoints = Controller(self.probe), Checkpoints(self.probe)
         self._round = self._sampled = 0
+        self._trace = trace_of(0)
         self._started = int(os.environ[STARTED_VARIABLE])
         # Of the trainer worker, which is another process, this one knows when its checkpoint is whole.
         trainer = Faults.of(self.probe.cell, "trainer-0", victim="trainer-*")
@@ -78,13 +79,13 @@ class Probed(PPOTrainer):
         if not self.observes:
             super()._save_checkpoint()
             return
-        with self.controller.aside(trace_of(self._round - 1), self._records):
+        with self.controller.aside(self._trace, self._records):
             self.controller.trained(self._round - 1)
         start = time.perf_counter_ns()
         with self.controller.span("checkpoint", f"checkpoint-{self.controller.steps}"):
             super()._save_checkpoint()
         path = home(self.probe.cell) / "checkpoints" / f"global_step_{self.global_steps}"
-        with self.controller.aside(trace_of(self._round - 1), self._records):
+        with self.controller.aside(self._trace, self._records):
             place = self._place(self._sampled)
             self.checkpoints.saved(path, start, self.actor_rollout_wg.held()[0], place, self._state())
         self._faults["trainer-0"].at("trainer.after_checkpoint")
@@ -130,7 +131,8 @@ class Probed(PPOTrainer):
 
     def prepare_step(self) -> Any:
         """Prompts are taken from the data and handed out."""
-        with self.controller.span("prompt_prep", trace_of(self._round)) as span:
+        self._trace = trace_of(self._round)
+        with self.controller.span("prompt_prep", self._trace) as span:
             span.records = self.config.data.train_batch_size
             return super().prepare_step()
 
@@ -141,13 +143,13 @@ class Probed(PPOTrainer):
 
     def on_sample_end(self) -> None:
         """It ended."""
-        self.controller.waited(self._waits, trace_of(self._round - 1))
+        self.controller.waited(self._waits, self._trace)
         super().on_sample_end()
 
     def _compute_advantage(self, batch: Any, metrics: Any) -> Any:
         out = super()._compute_advantage(batch, metrics)
         if self.observes:
-            with self.controller.aside(trace_of(self._round - 1), self._records):
+            with self.controller.aside(self._trace, self._records):
                 data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=list(FIELDS))
                 self.controller.sampled(batch.keys, batch.tags, data)
             self._sampled += len(batch.keys)
@@ -157,7 +159,8 @@ class Probed(PPOTrainer):
         """The step is applied, and its weights are handed over."""
         super().on_step_end()
         if self.observes:
-            with self.controller.aside(trace_of(self._round - 1), self._records):
+            trace, self._trace = self._trace, trace_of(self._round)
+            with self.controller.aside(trace, self._records):
                 self.controller.trained(self._round - 1)
         self.probe.progress(self.global_steps, self.total_training_steps, "generated batches")
         self._faults["controller"].at("controller.step")
@@ -174,7 +177,8 @@ class Probed(PPOTrainer):
         ray.get([*closed, *(server.collective_rpc.remote("end_watch") for server in servers)])
 
     def _records(self) -> Any:
-        return self.actor_rollout_wg.take_records(trace_of(self._round))[0]
+        """What the trainer worker saw; what it does next is of the batch `_trace`."""
+        return self.actor_rollout_wg.take_records(self._trace)[0]
 
     def fit(self, agent_loop_manager: Any) -> None:
         """The whole of training."""
