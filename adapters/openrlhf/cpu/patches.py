@@ -1,4 +1,7 @@
-"""The functions of `adapters.openrlhf.cpu.table`: each is given the module that it changes."""
+"""The functions of `adapters.openrlhf.cpu.table`: each is given the module that it changes.
+
+What takes a place keeps the signature of what was there, so that drift can still be seen once a patch is in force.
+"""
 
 import functools
 from typing import Any
@@ -16,7 +19,13 @@ def answer_cuda_calls(_: Any) -> None:
 def mesh_on_cpu(module: Any) -> None:
     """The same mesh, of CPU ranks."""
     made = module.init_device_mesh
-    module.init_device_mesh = lambda _, *args, **kwargs: made("cpu", *args, **kwargs)
+
+    @functools.wraps(made)
+    def mesh(device_type: str, *args: Any, **kwargs: Any) -> Any:
+        del device_type
+        return made("cpu", *args, **kwargs)
+
+    module.init_device_mesh = mesh
 
 
 def plain_adam(module: Any) -> None:
@@ -39,6 +48,7 @@ def buffer_on_cpu(module: Any) -> None:
 
     built = module.NaiveReplayBuffer.__init__
 
+    @functools.wraps(built)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         device = torch.cuda.current_device
         torch.cuda.current_device = lambda: 0
@@ -106,6 +116,11 @@ def leave_linear_unpacked(module: Any) -> None:
     module.dispatch_cpu_unquantized_gemm = dispatch
 
 
+def no_compiled_collectives(module: Any) -> None:
+    """Torch's gloo, as for any collective that DeepSpeed has not compiled."""
+    module.build_shm_op = lambda: None
+
+
 def load_in_float32(module: Any) -> None:
     """Weights are loaded in float32, whatever the flag says."""
     import torch
@@ -123,9 +138,14 @@ def train_in_float32(module: Any) -> None:
         made = getattr(module, name)
 
         @functools.wraps(made)
-        def config(*args: Any, made: Any = made, **kwargs: Any) -> dict[str, Any]:
-            found: dict[str, Any] = made(*args, **kwargs)
-            found["bf16"]["enabled"] = found["fp16"]["enabled"] = False
-            return found
+        setattr(module, name, _in_float32(made))
 
-        setattr(module, name, config)
+
+def _in_float32(made: Any) -> Any:
+    @functools.wraps(made)
+    def config(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        found: dict[str, Any] = made(*args, **kwargs)
+        found["bf16"]["enabled"] = found["fp16"]["enabled"] = False
+        return found
+
+    return config

@@ -11,6 +11,7 @@ WORKER = "openrlhf.trainer.ray.vllm_worker_wrap"
 BUFFER = "openrlhf.trainer.ppo_utils.replay_buffer"
 GEMM = "vllm.model_executor.layers.utils"
 DTYPES = "openrlhf.utils.utils"
+COMM = "deepspeed.comm.torch"
 
 PATCHES = (
     Patch(
@@ -33,6 +34,14 @@ PATCHES = (
         f"{HERE}:plain_adam",
         "DeepSpeed would compile a fused optimizer; torch's AdamW is the same rule",
         (HookPoint(f"{CONFIGS}:get_train_ds_config", "optimizer_step", "torch_adam is added", ("optim_config",)),),
+    ),
+    Patch(
+        "no_compiled_collectives",
+        COMM,
+        f"{HERE}:no_compiled_collectives",
+        "DeepSpeed would compile collectives over shared memory when its group starts, for minutes, behind a lock that a "
+        "killed run leaves to all later ones; gloo's do the same",
+        (HookPoint(f"{COMM}:build_shm_op", "startup", "builds nothing"),),
     ),
     Patch(
         "replay_buffer_device",
