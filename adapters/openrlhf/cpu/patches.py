@@ -135,10 +135,7 @@ def load_in_float32(module: Any) -> None:
 def train_in_float32(module: Any) -> None:
     """DeepSpeed is told of no reduced precision."""
     for name in ("get_train_ds_config", "get_eval_ds_config"):
-        made = getattr(module, name)
-
-        @functools.wraps(made)
-        setattr(module, name, _in_float32(made))
+        setattr(module, name, _in_float32(getattr(module, name)))
 
 
 def _in_float32(made: Any) -> Any:

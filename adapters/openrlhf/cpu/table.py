@@ -39,8 +39,8 @@ PATCHES = (
         "no_compiled_collectives",
         COMM,
         f"{HERE}:no_compiled_collectives",
-        "DeepSpeed would compile collectives over shared memory when its group starts, for minutes, behind a lock that a "
-        "killed run leaves to all later ones; gloo's do the same",
+        "DeepSpeed would compile collectives over shared memory when its group starts, for minutes, behind a lock that "
+        "a killed run leaves to all later ones; gloo's do the same",
         (HookPoint(f"{COMM}:build_shm_op", "startup", "builds nothing"),),
     ),
     Patch(
