@@ -1,5 +1,6 @@
 """verl's agent-loop workers under watch, reached by `rollout.agent.agent_loop_manager_class`."""
 
+import time
 from typing import Any
 
 import ray
@@ -15,8 +16,10 @@ class ProbedAgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):
     """`AgentLoopWorkerTQ`, which writes down the completions that verl loses because they could not be scored."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        start = time.perf_counter_ns()
         super().__init__(*args, **kwargs)
         self._probe = open_probe(PROCESS)
+        self._probe.add_span("startup", start, time.perf_counter_ns(), trace_id="startup")
         self._facts = Facts.of(self._probe.cell)
 
     async def _agent_loop_postprocess(self, output: Any, validate: bool, **row: Any) -> None:

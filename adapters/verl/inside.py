@@ -25,7 +25,7 @@ def main() -> int:
     try:
         from adapters.verl.run import run_cell
 
-        result = run_cell(probe.cell, STARTED)
+        result = run_cell(probe, STARTED)
     except BaseException as error:
         _record(probe, error)
         raise

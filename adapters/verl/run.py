@@ -18,25 +18,30 @@ import pyarrow.parquet as pq
 from adapters.verl.asynchronous.pace import mode_of
 from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cpu, overrides, words
 from harness.errors import SystemFailure
+from harness.probe import Probe
 from harness.probe.scratch import scratch_folder
 from harness.task.bundle import Bundle
 
 STARTED_VARIABLE = "RLAXES_STARTED"
-"""The environment variable that says when the cell began, `time.perf_counter_ns()`."""
+"""The environment variable that says when the main process went over to verl, `time.perf_counter_ns()`."""
 RESULT = "result.partial.json"
 """What the process of verl's trainer leaves for this one, in verl's folder."""
 
 
-def run_cell(cell: Mapping[str, Any], started: int) -> dict[str, Any]:
-    """Run a cell to its end; returns the run in short."""
-    os.environ[STARTED_VARIABLE] = str(started)
+def run_cell(probe: Probe, started: int) -> dict[str, Any]:
+    """Run a cell to its end; returns the run in short. `started` is when it began, `time.perf_counter_ns()`."""
+    cell = probe.cell
     folder = home(cell)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT).unlink(missing_ok=True)
     write_prompts(cell, folder / "prompts.parquet")
     if is_cpu(cell):
         _name_vllm(folder / "names")
+    probe.progress(0, cell["task"]["steps"], "starting Ray")
     start = time.perf_counter()
+    now = time.perf_counter_ns()
+    probe.add_span("startup", started, now, trace_id="startup")
+    os.environ[STARTED_VARIABLE] = str(now)
     _run(mode_of(cell), words(overrides(cell)), scratch_folder(cell["directory"]))
     if not (folder / RESULT).is_file():
         raise SystemFailure("verl's trainer ended without a result")

@@ -20,7 +20,7 @@ from adapters.verl.records import trace_of
 from adapters.verl.run import RESULT, STARTED_VARIABLE
 from adapters.verl.samples import PUBLISHED, ROUND, VERSION
 from adapters.verl.scoring import stand_ready
-from adapters.verl.settings import POLL_SECONDS, home
+from adapters.verl.settings import POLL_SECONDS, home, updates_per_batch
 from adapters.verl.worker import ProbedWorker
 from harness.probe.faults import Faults
 
@@ -53,6 +53,7 @@ class Probed(PPOTrainer):
         return buffer
 
     def _init_resource_pool_mgr(self) -> None:
+        self._says("starting verl's workers and engine")
         super()._init_resource_pool_mgr()
         for role in self.role_worker_mapping:
             self.role_worker_mapping[role] = ray.remote(ProbedWorker)
@@ -105,6 +106,7 @@ class Probed(PPOTrainer):
 
     def on_init_end(self) -> None:
         """The initial weights are handed over: everything stands."""
+        self._says("handing the first weights over")
         super().on_init_end()
         if self.observes:
             facts = self.actor_rollout_wg.read_facts()[0]
@@ -113,6 +115,7 @@ class Probed(PPOTrainer):
 
     def on_train_begin(self) -> None:
         """The first step is about to begin: what verl has only asked for so far is waited for, not in that step."""
+        self._says("starting agent loop and verifier")
         rewards = self.reward_loop_manager.reward_loop_worker_handles or ()
         ready = [worker.__ray_call__.remote(stand_ready) for worker in rewards]
         ray.get([*ready, *(worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers)])
@@ -162,7 +165,8 @@ class Probed(PPOTrainer):
             trace, self._trace = self._trace, trace_of(self._round)
             with self.controller.aside(trace, self._records):
                 self.controller.trained(self._round - 1)
-        self.probe.progress(self.global_steps, self.total_training_steps, "generated batches")
+        updates = updates_per_batch(self.probe.cell["task"])
+        self._says("optimizer steps", self.global_steps * updates)
         self._faults["controller"].at("controller.step")
 
     def _end_watches(self) -> None:
@@ -175,6 +179,10 @@ class Probed(PPOTrainer):
         closed = [actor.__ray_call__.remote(close_probes) for actor in actors]
         servers = [server for manager in self._rollout_server_managers() for server in manager.server_handles]
         ray.get([*closed, *(server.collective_rpc.remote("end_watch") for server in servers)])
+
+    def _says(self, text: str, steps: int = 0) -> None:
+        """Tell the harness how far the run is."""
+        self.probe.progress(steps, self.probe.cell["task"]["steps"], text)
 
     def _records(self) -> Any:
         """What the trainer worker saw; what it does next is of the batch `_trace`."""
