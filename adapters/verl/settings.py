@@ -165,7 +165,7 @@ def _rollout(cell: Cell) -> Overrides:
     task = cell["task"]
     longest = cell["adapter_options"].get("max_prompt_length", 512) + task["max_tokens"]
     return {
-        f"{ROLLOUT}.name": "vllm" if cell["adapter_options"]["engine"] == "vllm" else "rlaxes_transformers",
+        f"{ROLLOUT}.name": cell["adapter_options"]["engine"],
         f"{ROLLOUT}.n": task["group_size"],
         f"{ROLLOUT}.temperature": task["temperature"],
         f"{ROLLOUT}.top_p": task["top_p"],
