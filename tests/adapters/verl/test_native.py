@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.verl.native import LogShape, log_file, log_shape, native_figures
+from tests.fakes import ROOT
 
 SYNC = LogShape(1)
 
@@ -142,3 +144,20 @@ def test_what_a_line_speaks_of_in_each_mode(layout: str, mode: str | None, expec
     options = OPTIONS | {"mode": mode}
     cell = {"layout": {"name": layout, "lag_bound": 12}, "task": TASK, "adapter_options": options}
     assert log_shape(cell) == expected
+
+
+RECORDED = Path(__file__).parent / "recorded"
+"""Whole lines of runs of verl 0.9.1 on a CPU."""
+OTHER_MODES = ("fully_async/", "timing_s/param_sync", "timing_s/sync_rollout_weights")
+ONLY_WHERE_ASKED = ("rollout_corr/rollout_is_eff_sample_size", "training/off_policy/evicted_samples")
+
+
+def test_lines_that_verl_wrote_hold_every_figure_that_the_adapter_defines(tmp_path: Path) -> None:
+    target = tmp_path / log_file(0)
+    target.parent.mkdir()
+    target.write_bytes((RECORDED / "sync.jsonl").read_bytes())
+    figures = native_figures(tmp_path, SYNC)
+    spec = yaml.safe_load((ROOT / "adapters/verl/adapter.yaml").read_text(encoding="utf-8"))
+    wanted = {said["key"] for said in spec["native"] if not said["key"].startswith(OTHER_MODES)}
+    for step in (0, 1):
+        assert wanted - set(ONLY_WHERE_ASKED) <= {key for found, key, _ in figures if found == step}
