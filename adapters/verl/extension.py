@@ -8,11 +8,9 @@ from typing import Any
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
 from adapters.verl.asynchronous.shares import shares_of
-from adapters.verl.processes import close_probes, open_probe
+from adapters.verl.processes import close_probes, device_of, open_probe
 from harness.probe import Probe
 
-DEVICE = "rollout"
-"""The device label of the engine's spans."""
 ROUND = re.compile(r"\.b(\d+)\.g\d+\.")
 
 
@@ -42,6 +40,7 @@ class Passes:
 
     def __init__(self, runner: Any, probe: Probe) -> None:
         self._probe, self._prompts = probe, dict[str, int]()
+        self._device = device_of(probe.cell, "rollout")
         self._start = 0
         self._execute, self._sample = runner.execute_model, runner.sample_tokens
         runner.execute_model, runner.sample_tokens = self.execute_model, self.sample_tokens
@@ -85,7 +84,7 @@ class Passes:
                 share.t_start,
                 share.t_end,
                 trace_id=share.trace_id,
-                device=DEVICE,
+                device=self._device,
                 records=len(share.requests),
                 input_tokens=read,
                 output_tokens=sum(name in sampled for name in share.requests),

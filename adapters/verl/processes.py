@@ -3,6 +3,9 @@
 verl ends its processes by ending Ray, which asks none of them first.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness.probe import Probe
 
 _OPEN: dict[str, Probe] = {}
@@ -19,3 +22,9 @@ def close_probes(*_: object) -> None:
     """The run has ended as it should: write the closing notes of this process. Any actor of Ray's can be asked to."""
     while _OPEN:
         _OPEN.popitem()[1].close()
+
+
+def device_of(cell: Mapping[str, Any], role: str) -> str:
+    """The device label of the spans of the role `trainer` or `rollout`: one for both where they take turns on the same
+    devices, although they are other processes."""
+    return "shared" if cell["layout"]["placement"] == "colocated" else role

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from adapters.verl.processes import device_of
 from harness.probe import Probe
 from harness.probe.faults import Faults
 from harness.probe.probe import Span
 
-DEVICE = "trainer"
-"""The device label of the trainer's spans."""
 Row = dict[str, Any]
 
 
@@ -28,6 +27,7 @@ class Watch:
 
     def __init__(self, probe: Probe) -> None:
         self._probe, self._faults = probe, Faults.of(probe.cell, "trainer-0")
+        self._device = device_of(probe.cell, "trainer")
         self.step = self.version = self.published = 0
         self.trace_id = "startup"
         self._trained: list[Row] = []
@@ -47,7 +47,7 @@ class Watch:
             "trace_id": self.trace_id,
             "policy_version": self.version,
             "step": self.step,
-            "device": DEVICE,
+            "device": self._device,
         }
         start = time.perf_counter_ns()
         with self._probe.span(stage, **where) as span:
