@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from adapters.openrlhf.flags import Files, argv_of, flags_of
 from adapters.openrlhf.hooks import patches_of
@@ -29,7 +28,9 @@ def advantage(sample: int) -> float:
     return float(sample - 3.5)
 
 
-def model() -> Qwen2ForCausalLM:
+def model() -> Any:
+    from transformers import Qwen2Config, Qwen2ForCausalLM  # loads DeepSpeed, which is to be patched then
+
     torch.manual_seed(3)
     sizes = {"vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "tie_word_embeddings": True}
@@ -76,7 +77,6 @@ def experience(sample: int, old: torch.Tensor) -> Any:
 def updates(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The records of one batch: two epochs of two minibatches of two micro-batches each."""
     folder: Path = tmp_path_factory.mktemp("cell")
-    model().save_pretrained(folder / "model")
     cell = cell_of(folder, **TASK)
     (folder / "cell.json").write_text(json.dumps(cell), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -89,6 +89,7 @@ def updates(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
             patch.setenv(name, value)
         patch.syspath_prepend(STAND_IN)
         install()
+        model().save_pretrained(folder / "model")
         return train(cell, folder / "model")
 
 
