@@ -4,8 +4,9 @@ import functools
 import os
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ OBJECT_STORE_BYTES = 128 << 20
 # Without a word, Ray's memory monitor kills an actor where the machine is short of memory, whoever took it; the harness
 # holds a cell to its own limit.
 ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_memory_monitor_refresh_ms": "0"}
-STARTS = 4
+START_SECONDS = 240.0
 PLACES = 2
 """Logical cores beside one for each engine and each trainer: OpenRLHF's controllers, queues and locks each take one
 while they are placed, and none after."""
@@ -38,25 +39,35 @@ def ray_running(cell: Mapping[str, Any], shape: Shape, devices: int) -> Iterator
 
 
 def _start(folder: Path, cores: int, devices: int) -> None:
-    """Start Ray, and again where a busy machine kept it from being up within the half minute that it gives itself."""
-    import psutil
     import ray
 
     _tell_ports()
+    _wait_longer()
+    shutil.rmtree(folder, ignore_errors=True)
     common: dict[str, Any] = {"include_dashboard": False, "log_to_driver": True, "configure_logging": False}
     common |= {"num_cpus": cores, "num_gpus": devices, "object_store_memory": OBJECT_STORE_BYTES}
-    for left in reversed(range(STARTS)):
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            ray.init(_temp_dir=str(folder), _metrics_export_port=_free_port(), **common)
-        except Exception as error:
-            for child in psutil.Process().children(recursive=True):
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
-            if left == 0 or "timed out during startup" not in str(error):
-                raise
-        else:
-            return
+    ray.init(_temp_dir=str(folder), _metrics_export_port=_free_port(), **common)
+
+
+def _wait_longer() -> None:
+    """Ray gives its raylet half a minute to say that it is there, and has no setting for it: each question is asked
+    until it is answered."""
+    from ray._private import services
+
+    asked = services.get_node
+
+    @functools.wraps(asked)
+    def get_node(*args: Any, **kwargs: Any) -> Any:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return asked(*args, **kwargs)
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+
+    services.get_node = get_node
 
 
 def _tell_ports() -> None:

@@ -34,6 +34,7 @@ RAY = (
         "is told the ports of Ray's agents, which it has no public argument for",
         ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port"),
     ),
+    HookPoint("ray._private.services:get_node", "startup", "is asked for longer whether the raylet is there"),
 )
 
 
