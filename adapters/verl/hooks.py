@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from adapters.verl import ray_start
 from adapters.verl.asynchronous import hooks as asynchronous
 from harness.probe.hooks import HookPoint, verify_hooks
 
@@ -71,7 +72,7 @@ HOOKS = (
 
 def hook_drift() -> list[str]:
     """One message for each place where the installed packages no longer are what the adapter holds on to."""
-    points = [*HOOKS, *asynchronous.HOOKS]
+    points = [*HOOKS, *asynchronous.HOOKS, ray_start.HOOK]
     if not _has_gpu():
         _as_on_a_cpu()
         from adapters.verl.cpu import plugin

@@ -85,9 +85,11 @@ def _run(mode: str, settings: list[str], temporary: Path) -> None:
     from verl.trainer.main_ppo import run_ppo
 
     from adapters.verl.asynchronous.programs import composed, task_runner
+    from adapters.verl.ray_start import tell_ports
 
     config = composed(mode, settings)
     shutil.rmtree(temporary, ignore_errors=True)
+    tell_ports()
     try:
         run_ppo(config, task_runner_class=task_runner(mode))
     finally:

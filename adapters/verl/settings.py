@@ -258,6 +258,8 @@ def environment(cell: Cell) -> dict[str, str]:
         "RAY_AUTH_MODE": "disabled",
         "RAY_prestart_worker_first_driver": "0",
         "RAY_worker_niceness": "0",
+        # On a busy machine a worker imports torch for longer than the minute that Ray gives it to say that it is there.
+        "RAY_worker_register_timeout_seconds": "600",
         "RAY_memory_monitor_refresh_ms": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
