@@ -54,6 +54,7 @@ class Killer:
         self._directory, self._say = directory, say
         self._draw = random.Random(fault.get("seed", 0))
         self._left = kills_of(fault, self._draw)
+        self._killed: set[psutil.Process] = set()
         self._started = self._stepped = time.monotonic()
         self._step, self._step_seconds = 0, 0.0
 
@@ -64,6 +65,7 @@ class Killer:
             if victim := self._victim(kill, members):
                 self._left.remove(kill)
                 name, process = victim
+                self._killed.add(process)
                 with suppress(psutil.NoSuchProcess):
                     process.send_signal(signal.SIGKILL)
                     self._say(name, f"SIGKILL to {name} at {self._age('seconds'):.2f} s, after {self._step} steps")
@@ -85,7 +87,8 @@ class Killer:
         return self._step + min(part, 0.99)
 
     def _victim(self, kill: Kill, members: Sequence[psutil.Process]) -> tuple[str, psutil.Process] | None:
-        by_pid = {member.pid: member for member in members}
+        # They are looked up once a second: one that was killed since is among them still.
+        by_pid = {member.pid: member for member in members if member not in self._killed}
         # A process that keeps several ledgers is as likely a victim as any other.
         said = {path.read_text(encoding="utf-8").strip(): path.name for path in self._named(kill.process)}
         found = {int(pid): name for pid, name in said.items() if pid.isdigit() and int(pid) in by_pid}

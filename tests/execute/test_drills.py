@@ -128,6 +128,10 @@ def test_a_process_with_two_ledgers_is_one_victim(tmp_path: Path) -> None:
     assert (said, ended) == (["main"], 1)
 
 
+def test_nobody_is_killed_twice(tmp_path: Path) -> None:
+    assert _killed(tmp_path, "*", {"main": 0}, times=2) == (["main"], 1)
+
+
 def test_a_process_without_a_ledger_is_found_by_its_own_name(tmp_path: Path) -> None:
     said, ended = _killed(tmp_path, "sleep", {"main": None})
     assert (said, ended) == (["sleep"], 1)
@@ -137,7 +141,7 @@ def test_who_keeps_a_ledger_goes_before_who_only_bears_the_name(tmp_path: Path) 
     assert _killed(tmp_path, "*", {"main": None}) == ([], 0)
 
 
-def _killed(folder: Path, pattern: str, ledgers: dict[str, int | None]) -> tuple[list[str], int]:
+def _killed(folder: Path, pattern: str, ledgers: dict[str, int | None], times: int = 1) -> tuple[list[str], int]:
     """Who was killed, and how many of one sleeping process; a ledger's process is that one (0), or one that is gone."""
     (folder / PROCESSES).mkdir()
     sleeper = subprocess.Popen(["sleep", "60"])
@@ -145,7 +149,7 @@ def _killed(folder: Path, pattern: str, ledgers: dict[str, int | None]) -> tuple
         for name, held in ledgers.items():
             (folder / PROCESSES / name).write_text("" if held is None else str(sleeper.pid), encoding="utf-8")
         said: list[str] = []
-        fault = {"kills": [{"process": pattern, "unit": "seconds", "low": 0, "high": 0}]}
+        fault = {"kills": [{"process": pattern, "unit": "seconds", "low": 0, "high": 0, "times": times}]}
         killer = Killer(folder, fault, lambda name, words: said.append(name))
         killer.poll([psutil.Process(sleeper.pid)])
         return said, int(bool(said) and sleeper.wait(10) != 0)
