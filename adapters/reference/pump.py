@@ -9,7 +9,7 @@ publication; it is activated when no replica has a request in flight.
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -29,6 +29,9 @@ from adapters.reference.staleness import StalenessPolicy
 from harness.probe import Probe
 
 POLL_SECONDS = 0.005
+JUDGED_SECONDS = 0.001
+"""How long to wait for the replicas while something is being scored: the trainer may have nothing but that to wait for,
+and the end of a score interrupts no wait."""
 
 
 @dataclass
@@ -62,6 +65,11 @@ class Collector:
     def idle(self) -> bool:
         """Whether no replica has a request in flight."""
         return not self._busy
+
+    @property
+    def judging(self) -> bool:
+        """Whether an answer is being scored."""
+        return bool(self._judging)
 
     def plan(self) -> Ticket:
         """Plan the next batch that was never asked for."""
@@ -98,10 +106,12 @@ class Collector:
         ticket.unsent.discard(number)
         self._busy[number] = (ticket, part, self._pool.start(number, part))
 
-    def poll(self, seconds: float) -> None:
-        """Take in what has ended: answers go to a judge, verdicts to their ticket."""
+    def poll(self) -> None:
+        """Wait a little for something to end and take it in: answers go to a judge, verdicts to their ticket."""
         calls = {call: number for number, (_, _, call) in self._busy.items()}
-        for call in self._cluster.wait(list(calls), seconds) if calls else []:
+        if self._judging and not calls:
+            wait(self._judging, POLL_SECONDS, FIRST_COMPLETED)
+        for call in self._cluster.wait(list(calls), JUDGED_SECONDS if self._judging else POLL_SECONDS):
             number = calls[call]
             ticket, part, _ = self._busy.pop(number)
             answered, answer = self._pool.finish(number, part, call)
@@ -112,8 +122,8 @@ class Collector:
 
     def drain(self) -> None:
         """Wait for all that is in flight, and end the judges' threads."""
-        while self._busy or self._judging:
-            self.poll(POLL_SECONDS)
+        while not self.idle or self.judging:
+            self.poll()
         self._judges.shutdown()
 
     def _score(self, ticket: Ticket, part: Request, answer: Answer) -> list[Sample]:
@@ -133,6 +143,8 @@ class Pump:
         self._queue = RolloutQueue(settings, probe)
         self._policy = StalenessPolicy(settings)
         self._changed = threading.Condition()
+        self._stager = ThreadPoolExecutor(1, thread_name_prefix="stager")
+        self._staging: Future[None] | None = None
         self._staged: Prepared | None = None
         self._ended = False
         self._requests, self._depth = self._collector.replicas, 0
@@ -148,17 +160,27 @@ class Pump:
             while not self._ended:
                 self._hand_over()
                 self._ask()
-                self._collector.poll(POLL_SECONDS)
+                self._wait()
                 self._take_in()
-                if self._collector.idle:
-                    with self._changed:
-                        self._changed.wait(POLL_SECONDS)
         finally:
             end = time.perf_counter_ns()
             self._end()
             learning.result()
+            self._stager.shutdown()
+            if self._staging is not None:
+                self._staging.result()
         self._write_rest()
         return Outcome(start, end, self._parts.learner.loss)
+
+    def _wait(self) -> None:
+        """For an answer or a verdict; with neither under way, for the learning side to make room or have something to
+        hand over. A replica whose answer came is asked again before anything else is waited for."""
+        if not self._collector.idle or self._collector.judging:
+            self._collector.poll()
+            return
+        with self._changed:
+            if self._staged is None and not self._ended:
+                self._changed.wait(POLL_SECONDS)
 
     def _go_on_from(self, place: Place) -> None:
         self._turn = self._parts.learner.version
@@ -287,22 +309,36 @@ class Pump:
         self._requests = self._policy.rebalanced(self._requests, growth, starved=starved, most=self._collector.replicas)
 
     def _publish(self) -> None:
-        """Prepare the next publication, once the one before is served: there are two buffers. The trainer goes on while
-        it waits to be activated, unless its weights are needed to verify it, or nothing comes after it."""
+        """Ship the next publication, once the one before is served: there are two buffers. The trainer goes on while
+        replicas take it in and while it waits to be activated, unless its weights are needed to verify it, or nothing
+        comes after it."""
         self._wait_until_served()
         if self._ended:
             return
         learner, publisher = self._parts.learner, self._parts.publisher
         where: dict[str, Any] = {"policy_version": learner.version, "step": learner.step}
         with self._learner_probe.span("weight_sync", trace_id="publication", **where):
-            prepared = publisher.prepare()
+            shipped = publisher.ship()
+        self._staging = self._stager.submit(self._stage, shipped)
+        if publisher.verifies(shipped) or learner.step >= self._settings.steps:
+            self._wait_until_served()
+
+    def _stage(self, shipped: Prepared) -> None:
+        where: dict[str, Any] = {"policy_version": shipped.policy_version, "device": self._settings.device}
+        try:
+            with self._probe.span("weight_sync", trace_id="publication", **where):
+                prepared = self._parts.publisher.stage(shipped)
+        except BaseException:
+            # Both sides may be waiting for this publication.
+            self._end()
+            raise
         with self._changed:
             self._staged = prepared
             self._changed.notify_all()
-        if publisher.verifies(prepared) or learner.step >= self._settings.steps:
-            self._wait_until_served()
 
     def _wait_until_served(self) -> None:
+        if self._staging is not None:
+            self._staging.result()
         with self._changed:
             while self._staged is not None and not self._ended:
                 self._changed.wait(POLL_SECONDS)
