@@ -14,7 +14,7 @@ from verl.experimental.fully_async_policy.fully_async_trainer import FullyAsyncT
 from verl.experimental.fully_async_policy.message_queue import MessageQueue, MessageQueueClient
 
 from adapters.verl.asynchronous.controller import of_older_trainer
-from adapters.verl.asynchronous.older import WatchedOlder, scoring_actors
+from adapters.verl.asynchronous.older import Scorers, WatchedOlder
 
 FULL = "queue_full"
 """Why the queue drops its oldest prompt: another came, and it held as many as it may."""
@@ -71,14 +71,15 @@ class ProbedTrainer(WatchedOlder, FullyAsyncTrainer.__ray_metadata__.modified_cl
 
     async def fit(self) -> None:
         """The whole of training; what the rollouter made and nobody took is then written down."""
-        self.begins()
+        actors = await self.rollouter.__ray_call__.remote(Scorers.of)
+        self.begins(actors)
         start = time.perf_counter()
         await super().fit()
         await self._note_dropped()
         for sample in self.message_queue_client.out if self.observes else ():
             self.controller.left(of_older_trainer(ray.cloudpickle.loads(sample).full_batch))
         seconds = time.perf_counter() - start
-        self.ended(seconds, await self.rollouter.__ray_call__.remote(scoring_actors))
+        self.ended(seconds, actors)
 
 
 class ProbedQueue(MessageQueue.__ray_metadata__.modified_class):

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from adapters.verl.processes import close_probes, open_probe
 from adapters.verl.readback import note_start
 from adapters.verl.records import FIELD
 from adapters.verl.run import RESULT, STARTED_VARIABLE
+from adapters.verl.scoring import stand_ready
 from adapters.verl.settings import home
 
 
@@ -54,8 +55,10 @@ class WatchedOlder:
     def _records(self) -> Any:
         return self.actor_rollout_wg.take_records(self.controller.trace_id)[0]  # type: ignore[attr-defined]
 
-    def begins(self) -> None:
-        """The first step is about to begin."""
+    def begins(self, actors: "Scorers") -> None:
+        """The first step is about to begin: what verl has only asked for so far is waited for, not in that step."""
+        ready = [worker.__ray_call__.remote(stand_ready) for worker in actors.rewards]
+        ray.get([*ready, *(worker.__ray_ready__.remote() for worker in actors.agents)])
         now = time.perf_counter_ns()
         self.probe.add_span("startup", int(os.environ[STARTED_VARIABLE]), now, trace_id="startup")
         self.controller.window["t_start"] = now
@@ -83,15 +86,11 @@ class WatchedOlder:
         self.probe.progress(self.controller.steps, self.probe.cell["task"]["steps"], "optimizer steps")
         return batch
 
-    def ended(self, seconds: float, actors: Sequence[Any]) -> None:
-        """The whole of training is over, and took that long; every process that writes to the ledger is told.
-
-        Args:
-            actors: agent loop workers and reward workers.
-        """
+    def ended(self, seconds: float, actors: "Scorers") -> None:
+        """The whole of training is over, and took that long; every process that writes to the ledger is told."""
         digest = self.actor_rollout_wg.digest()[0]  # type: ignore[attr-defined]
         workers = self.actor_rollout_wg.workers  # type: ignore[attr-defined]
-        closed = [actor.__ray_call__.remote(close_probes) for actor in (*actors, *workers)]
+        closed = [actor.__ray_call__.remote(close_probes) for actor in (*actors.agents, *actors.rewards, *workers)]
         servers = [server for replica in self.checkpoint_manager.replicas for server in replica.servers]
         ray.get([*closed, *(server.collective_rpc.remote("end_watch") for server in servers)])
         self.probe.note("final_parameter_sha256", digest)
@@ -107,6 +106,14 @@ def _objects(values: list[Any]) -> Any:
     return column
 
 
-def scoring_actors(trainer: Any) -> list[Any]:
-    """The agent loop workers and reward workers of one of verl's older trainers or of its rollouter."""
-    return [*trainer.async_rollout_manager.agent_loop_workers, *trainer.reward_loop_manager.reward_loop_workers]
+@dataclass(frozen=True)
+class Scorers:
+    """The agent loop workers and reward workers of a run."""
+
+    agents: list[Any]
+    rewards: list[Any]
+
+    @classmethod
+    def of(cls, owner: Any) -> "Scorers":
+        """Those of one of verl's older trainers, or of its rollouter."""
+        return cls(owner.async_rollout_manager.agent_loop_workers, owner.reward_loop_manager.reward_loop_workers)

@@ -11,7 +11,7 @@ import ray
 from verl.experimental.one_step_off_policy import main_ppo
 from verl.experimental.one_step_off_policy.ray_trainer import OneStepOffRayTrainer
 
-from adapters.verl.asynchronous.older import WatchedOlder, scoring_actors
+from adapters.verl.asynchronous.older import Scorers, WatchedOlder
 
 
 class ProbedTrainer(WatchedOlder, OneStepOffRayTrainer):
@@ -30,11 +30,14 @@ class ProbedTrainer(WatchedOlder, OneStepOffRayTrainer):
         """The whole of training."""
         start = time.perf_counter()
         await super().fit()
-        self.ended(time.perf_counter() - start, scoring_actors(self))
+        self.ended(time.perf_counter() - start, Scorers.of(self))
+
+    async def _async_gen_next_batch(self, continuous_iterator: Any) -> Any:
+        if "t_start" not in self.controller.window:
+            self.begins(Scorers.of(self))
+        return await super()._async_gen_next_batch(continuous_iterator)
 
     async def _fit_generate(self, batch_data_future: Any, continuous_iterator: Any) -> Any:
-        if "t_start" not in self.controller.window:
-            self.begins()
         start = time.perf_counter_ns()
         await batch_data_future
         self.batch_came(start)
