@@ -1,5 +1,6 @@
 """What `adapter.yaml` and `fidelity.py` say of verl's figures and constants, held to verl's own functions."""
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,12 @@ def test_what_the_file_logger_writes_is_what_is_read(tmp_path: Path, monkeypatch
         tracking.finish()
     figures = native_figures(tmp_path, LogShape(1))
     assert figures == [(0, "training/global_step", 1.0), (0, "actor/loss", 0.25)]
+
+
+def test_fully_async_logs_a_version_before_it_counts_the_update_that_made_it() -> None:
+    from verl.experimental.fully_async_policy.fully_async_trainer import FullyAsyncTrainer
+
+    step = inspect.getsource(FullyAsyncTrainer.__ray_metadata__.modified_class.fit_step)
+    assert step.index("_fit_log_aggregated_training_metrics") < step.index("_fit_postprocess_step")
+    hand_over = inspect.getsource(FullyAsyncTrainer.__ray_metadata__.modified_class._fit_update_weights)
+    assert "self.logger.log(" in hand_over  # the rollouter's line
