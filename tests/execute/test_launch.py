@@ -15,7 +15,7 @@ from harness.execute.family import MARK, mark_of
 from harness.execute.launch import PROCESS_FILE, Launcher, Limits, Outcome, child_environment, end_orphan
 from harness.execute.verdict import Verdict, judge
 
-GENEROUS = Limits(60, 2**40)
+GENEROUS = Limits(300, 2**40)
 
 
 def _run(folder: Path, code: str, limits: Limits = GENEROUS) -> Outcome:
@@ -105,14 +105,20 @@ def test_what_a_cell_says_before_its_first_step_is_kept(tmp_path: Path) -> None:
         "import pathlib, time\n"
         "from harness.probe import Probe\n"
         "probe = Probe({'directory': '.', 'attempt': 0, 'run_id': 'r'}, enabled=False)\n"
-        "for done, text in [(0, 'starting'), (0, 'loading'), (1, 'step 1')]:\n"
-        "    probe.progress(done, 2, text); time.sleep(0.4)\n"
+        "polls = lambda: len(list(pathlib.Path('polls').iterdir()))\n"
+        "for done, text in [(0, 'starting'), (0, 'loading'), (2, 'step 2')]:\n"
+        "    probe.progress(done, 2, text)\n"
+        "    seen = polls()\n"
+        "    while polls() < seen + 2:\n"
+        "        time.sleep(0.01)\n"
     )
-    outcome = Launcher(tmp_path, GENEROUS, None).run(
-        [sys.executable, "-c", code], os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, lambda: None
-    )
+    polls = tmp_path / "polls"
+    polls.mkdir()
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    launcher = Launcher(tmp_path, GENEROUS, None)
+    outcome = launcher.run([sys.executable, "-c", code], env, lambda: (polls / str(len(list(polls.iterdir())))).touch())
     assert [text for _, text in outcome.startup] == ["starting", "loading"]
-    assert "step 1 (1 of 2)" in outcome.last_sign
+    assert "step 2 (2 of 2)" in outcome.last_sign
 
 
 def test_a_process_past_its_memory_limit_is_ended(tmp_path: Path) -> None:
