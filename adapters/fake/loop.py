@@ -2,18 +2,16 @@
 
 import hashlib
 import json
-import os
-import signal
 import time
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from adapters.fake.checkpoint import restore, save, waiting_batches
 from adapters.fake.records import fate_row, rollout_row, trained_row
 from adapters.fake.truth import Sample, Truth, every, make_batch
 from harness.probe import Probe
+from harness.probe.faults import Faults
 
 MILLISECOND = 1_000_000
 MODEL = {
@@ -37,7 +35,7 @@ class FakeLoop:
         self._truth = Truth.of(self._cell["adapter_options"])
         self._clock = time.perf_counter_ns()
         self._checkpoints = self._cell["adapter_options"]["checkpoint"]
-        self._passed = dict.fromkeys(("trainer.after_checkpoint", "controller.step"), 0)
+        self._trainer, self._controller = Faults.of(self._cell, "trainer"), Faults.of(self._cell, "controller")
         fresh = {"step": 0, "batch": 0, "version": 0, "published": -1, "weights": 0, "waiting": [], "clock": 0}
         self._state = restore(probe, fresh)
         self._version, self._step, self._batch = (self._state[key] for key in ("version", "step", "batch"))
@@ -87,17 +85,7 @@ class FakeLoop:
         queue = [[samples[0].batch, samples[0].version] for samples in waiting]
         names = {"step": self._step, "batch": self._batch, "version": self._version, "published": self._published}
         save(self._probe, names | {"weights": self._weights, "waiting": queue, "clock": self._clock})
-        self._pass("trainer.after_checkpoint")
-
-    def _pass(self, point: str) -> None:
-        """Die here if the cell's fault says so, in its first attempt."""
-        self._passed[point] += 1
-        for number, fault in enumerate(self._cell["fault"].get("faults", ())):
-            if (fault["point"], fault["at"]) == (point, self._passed[point]) and self._cell["attempt"] == 0:
-                acted = Path(self._cell["directory"], "faults")
-                acted.mkdir()
-                (acted / str(number)).touch()
-                os.kill(os.getpid(), signal.SIGKILL)
+        self._trainer.at("trainer.after_checkpoint")
 
     def _span(self, stage: str, trace_id: str, **fields: Any) -> tuple[int, int]:
         """Let a stage take its time on the made-up clock; the span's start and end. A stage of no time has no span."""
@@ -193,7 +181,7 @@ class FakeLoop:
         self._step += 1
         self._probe.progress(self._step, self._task["steps"], f"step {self._step}")
         _misbehave(self._truth, self._step)
-        self._pass("controller.step")
+        self._controller.at("controller.step")
 
     def _settle(self, samples: Sequence[Sample], trained: set[str]) -> None:
         """One fate for each sample; what no step consumed is in flight at the end of the run."""
