@@ -14,7 +14,7 @@ import yaml
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import HarnessBug
-from harness.execute.adapter import Adapter
+from harness.execute.adapter import find_adapter
 
 KEYS_FILE = "keys.yaml"
 SCOPES = ("run", "device", "process", "rank 0", "engine", "mean of ranks", "mean of processes", "mean of micro-batches")
@@ -87,18 +87,17 @@ class KeyMap:
 
 
 @cache
-def key_map(adapter: Adapter) -> KeyMap:
-    """The map of a framework that has an adapter folder.
+def key_map(framework: str) -> KeyMap:
+    """The map of a framework, from the folder of its adapter.
 
     Raises:
         HarnessBug: an entry that lacks something or says an unknown unit of meaning: which, and what.
     """
-    path = adapter.folder / KEYS_FILE
+    path = find_adapter(framework).folder / KEYS_FILE
     if not path.exists():
-        return KeyMap(adapter.name, ())
+        return KeyMap(framework, ())
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    entries = [_entry(adapter.name, content, raw) for raw in content["keys"]]
-    return KeyMap(adapter.name, tuple(entries))
+    return KeyMap(framework, tuple(_entry(framework, content, raw) for raw in content["keys"]))
 
 
 def _entry(name: str, content: dict[str, Any], raw: dict[str, Any]) -> KeyMeaning:

@@ -1,0 +1,98 @@
+"""`rlaxes audit`: which numbers of logs and published tables cannot be, or exclude each other."""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.audit.quantities import QUANTITIES, Case
+from harness.audit.readings import readings
+from harness.audit.rule import Finding, findings
+from harness.audit.rules import RULES
+from harness.audit.tables import read_table
+from harness.errors import UserError
+from harness.ingest.cases import Place, cases_of
+from harness.ingest.keymap import key_map
+from harness.ingest.readers import READERS
+from harness.ingest.recognise import Match, recognise
+from harness.ingest.sources import Source, find_sources
+
+TABLES = (".json", ".csv", ".md")
+
+
+@dataclass
+class Examined:
+    """What was found: the findings in the order of files and lines, the cases that were asked, what each table row adds
+    up to, and a sentence for each file or line that could not be used."""
+
+    findings: list[Finding] = field(default_factory=list)
+    cases: int = 0
+    readings: dict[str, dict[str, float]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, object]:
+        """For `rlaxes audit --json`."""
+        found = [finding.as_dict() for finding in self.findings]
+        rest = {"cases": self.cases, "files": self.files, "readings": self.readings, "warnings": self.warnings}
+        return {"findings": found, **rest}
+
+
+def examine(paths: Sequence[str], given: Mapping[str, float] | None = None) -> Examined:
+    """Ask every rule about every step of every log, and every row of every table, that the paths lead to.
+
+    Args:
+        given: quantities that hold for all of it and stand nowhere in it, as `memory_card` or `devices_declared`.
+
+    Raises:
+        UserError: a path is not there; nothing at all could be read; `given` names no quantity.
+    """
+    if unknown := set(given or {}) - QUANTITIES.keys():
+        raise UserError(f"no quantity {', '.join(sorted(unknown))}; there are {', '.join(QUANTITIES)}")
+    done = Examined()
+    with find_sources(paths) as sources:
+        for source in sources:
+            try:
+                _examine_one(source, given or {}, done)
+            except (OSError, EOFError, zlib.error) as error:
+                done.warnings.append(f"{source.name}: cannot be read: {error}")
+    if not done.files:
+        detail = "; ".join(done.warnings) or "no file there"
+        raise UserError(f"nothing to audit: {detail}")
+    return done
+
+
+def _examine_one(source: Source, given: Mapping[str, float], done: Examined) -> None:
+    with source.open() as stream:
+        match = recognise(stream, source.name, READERS)
+    if match is not None:
+        done.files[source.name] = f"{match.found.framework} {match.found.shape}"
+        _ask(_of_log(source, match, given, done), done)
+        return
+    path = Path(source.name)
+    if path.suffix not in TABLES or not path.exists():
+        done.warnings.append(f"{source.name}: no log or table that the audit reads")
+        return
+    try:
+        cases = read_table(path)
+    except UserError as error:
+        done.warnings.append(str(error))
+        return
+    done.files[source.name] = "table"
+    done.readings |= {case.name: numbers for case in cases if (numbers := readings(case))}
+    _ask(iter(cases), done)
+
+
+def _of_log(source: Source, match: Match, given: Mapping[str, float], done: Examined) -> Iterator[Case]:
+    def warn(line: int, words: str) -> None:
+        done.warnings.append(f"{source.name}:{line}: {words}")
+
+    place = Place(source.name, key_map(match.found.framework), match.found.version, given)
+    with source.open() as stream:
+        yield from cases_of(match.reader.blocks(stream, warn), place)
+
+
+def _ask(cases: Iterator[Case], done: Examined) -> None:
+    for case in cases:
+        done.cases += 1
+        done.findings += findings(case, RULES)

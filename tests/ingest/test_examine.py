@@ -1,0 +1,82 @@
+"""`rlaxes audit` from end to end: real logs, published tables, what is neither."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.audit.rules import RULES
+from harness.cli import app
+from harness.errors import UserError
+from harness.ingest.examine import examine
+from tests import DATA
+
+LOGS = DATA / "real_logs" / "verl"
+
+
+def audit(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", *words])
+    return done.exit_code, done.stdout
+
+
+def test_real_logs_of_verl() -> None:
+    done = examine([str(LOGS)])
+    found = {(Path(f.where.file).stem.removeprefix("verl_")[:5], f.rule, f.where.step) for f in done.findings}
+    assert found == {
+        ("issue", "mfu_over_one", 2),
+        ("issue", "groups_without_spread", 83),
+        ("issue", "step_runs_back", 1),
+        ("issue", "step_runs_back", 34),
+        ("ppo_g", "rewards_all_zero", 1),
+    }
+    assert done.warnings == []
+    assert set(done.files.values()) == {"verl console"}
+
+
+def test_the_card_that_a_log_does_not_name() -> None:
+    done = examine([str(LOGS / "verl_issue_pastes.log")], {"memory_card": 141e9})
+    assert {f.where.step for f in done.findings if f.rule == "memory_over_card"} == {60}
+
+
+def test_the_command_prints_findings_and_ends_with_1() -> None:
+    code, printed = audit(str(DATA / "published_tables.json"))
+    assert code == 1
+    assert "update_actor 313.81 s in a step of 294.77 s" in printed
+    assert "5 findings in 33 steps and rows of 1 files" in printed
+
+
+def test_json_has_its_keys() -> None:
+    code, printed = audit(str(DATA / "published_tables.json"), "--json")
+    found = json.loads(printed)["findings"]
+    assert (code, len(found)) == (1, 5)
+    assert {"rule", "severity", "file", "line", "step", "evidence", "would_be_true_if", "source"} <= found[0].keys()
+
+
+def test_rules_are_listed() -> None:
+    code, printed = audit("--rules", "--json")
+    assert code == 0
+    assert [rule["rule"] for rule in json.loads(printed)["rules"]] == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff" * 100, b"another program's log\n", b"[]", "käse".encode()[:2]])
+def test_nothing_to_audit_is_one_line(tmp_path: Path, content: bytes) -> None:
+    for name in ("x.log", "x.json", "x.md"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match="nothing to audit"):
+            examine([str(tmp_path / name)])
+
+
+def test_a_file_that_is_broken_costs_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.log.gz").write_bytes(b"\x1f\x8b" + bytes(30))
+    (tmp_path / "b.log").write_bytes((LOGS / "verl_issue_pastes.log").read_bytes())
+    done = examine([str(tmp_path)])
+    assert len(done.files) == 1
+    assert "a.log.gz: cannot be read" in done.warnings[0]
+
+
+@pytest.mark.parametrize("words", [["--given", "memory_card"], ["--given", "weight=3"], []])
+def test_a_wrong_word_is_one_line(words: list[str]) -> None:
+    done = CliRunner().invoke(app, ["audit", *([str(LOGS)] if words else []), *words])
+    assert done.exit_code == 4
+    assert "Traceback" not in done.output

@@ -1,0 +1,63 @@
+"""What native keys mean, and that the map of each framework loads, with a source and a date for every key."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.audit.quantities import QUANTITIES
+from harness.errors import HarnessBug
+from harness.execute.adapter import find_adapters
+from harness.ingest import keymap
+from harness.ingest.keymap import KEYS_FILE, KeyMap, KeyMeaning, agreement, key_map
+from harness.measure.api import catalogue
+
+MAPPED = sorted(name for name, adapter in find_adapters().items() if (adapter.folder / KEYS_FILE).exists())
+ENTRY = {"unit": "s", "scope": "run", "of": "mean", "quantity": None, "measure": None, "same": False}
+ENTRY |= {"differs_because": None, "source": "a file", "date": "2026-11-29"}
+
+
+def entry(key: str, **changes: object) -> KeyMeaning:
+    return KeyMeaning(key=key, **(ENTRY | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("framework", MAPPED)
+def test_a_map_loads_and_names_what_there_is(framework: str) -> None:
+    tags = {kind.tag for kind in catalogue()}
+    for meaning in key_map(framework).entries:
+        assert meaning.quantity is None or meaning.quantity in QUANTITIES
+        assert meaning.measure is None or meaning.measure in tags
+
+
+def test_exact_before_pattern_and_later_before_earlier() -> None:
+    keys = KeyMap("x", (entry("a/*"), entry("a/b", since="0.1"), entry("a/b", since="0.3"), entry("old", until="0.2")))
+    assert keys.meaning("a/b", "0.2") == entry("a/b", since="0.1")
+    assert keys.meaning("a/b", "0.3") == keys.meaning("a/b") == entry("a/b", since="0.3")
+    assert keys.meaning("a/c") == entry("a/*")
+    assert keys.meaning("old", "0.2") is None
+    assert keys.meaning("old", "0.1.9") == entry("old", until="0.2")
+    assert keys.meaning("unheard of") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{key: a, unit: s}", "source and a date"),
+        ("{key: a, source: x, date: 2026-11-29}", "'unit' is missing"),
+        ("{key: a, unit: s, source: x, date: 2026-11-29, scope: cluster}", "scope 'cluster'"),
+        ("{key: a, unit: s, source: x, date: 2026-11-29, of: median}", "of 'median'"),
+        ("{key: a, unit: s, source: x, date: 2026-11-29, measure: reward}", "differs_because"),
+    ],
+)
+def test_a_meaning_that_says_too_little_does_not_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, words: str
+) -> None:
+    (tmp_path / KEYS_FILE).write_text(f"keys:\n  - {line}\n", encoding="utf-8")
+    monkeypatch.setattr(keymap, "find_adapter", lambda _: type("Found", (), {"folder": tmp_path}))
+    with pytest.raises(HarnessBug, match=words):
+        key_map.__wrapped__("x")
+
+
+def test_agreement_in_words() -> None:
+    assert agreement(entry("a")) == "no figure of ours"
+    assert agreement(entry("a", measure="reward", same=True)) == "same"
+    assert agreement(entry("a", measure="reward", differs_because="x")) == "alike in name"
