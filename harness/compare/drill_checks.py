@@ -7,7 +7,7 @@ from harness.measure.figures.recovery import state_of
 from harness.measure.figures.restart_change import METRICS, change_at
 from harness.measure.restarts import faults_of
 
-OPTIMIZER, QUEUE = "optimizer", "queue"
+OPTIMIZER, QUEUE, VERIFIER = "optimizer", "queue", "verifier"
 KILLED = "killed_on_purpose"
 """The kind of fault by which the harness says what it killed from outside."""
 NOTHING_RESTORED = "no attempt went on from an earlier one"
@@ -119,6 +119,16 @@ def _whole(evidence: Evidence) -> tuple[Result, str]:
     return "holds", f"every trained sample has a verified reward; {refused[0]} batches were refused whole"
 
 
+def _survived(evidence: Evidence) -> tuple[Result, str]:
+    if not any(fault["role"].startswith(VERIFIER) for fault in evidence.fault["faults"]):
+        return "does not apply", "nothing was done to the verifier"
+    lost = len(faults_of(evidence.ledger, "verifier_error"))
+    first = evidence.row["attempts"][0]
+    if first["status"] != "ok":
+        return "broken", f"the framework died of it: {first['reason']}"
+    return "holds", f"samples that got no verdict: {lost}; the run went on without them"
+
+
 def _control(evidence: Evidence) -> tuple[Result, str]:
     if not evidence.resumes:
         return "does not apply", NOTHING_RESTORED
@@ -203,6 +213,7 @@ CHECKS: dict[str, Callable[[Evidence], tuple[Result, str]]] = {
     "trained samples accounted for": _samples,
     "no sample trained twice": _once,
     "no partial batch trained": _whole,
+    "a lost verdict ends no run": _survived,
     "control batch sound": _control,
     "components unchanged": _components,
     "metrics within range": _ranges,

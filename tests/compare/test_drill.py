@@ -53,13 +53,16 @@ def _judge(
     violations: list[str] | None = None,
     queue: str = "keep",
     twin: dict[str, Any] | None = None,
+    fault: dict[str, Any] | None = None,
     **death: Any,
 ) -> DrillVerdict:
     undisturbed = loop_cell(folder / "twin", updates={step: {"loss": 1.0} for step in range(4)}, **(twin or {}))
     drilled = dead_cell(folder / "drilled", **death)
     views = {"view": _view(drilled, death.get("steps", STEPS)), "undisturbed": _view(undisturbed)}
     checkpoint = {"queue": queue, "restore": "full"}
-    return judge_drill(Evidence(ROW | (row or {}), FAULT, checkpoint, violations=violations or [], **views))
+    return judge_drill(
+        Evidence(ROW | (row or {}), FAULT | (fault or {}), checkpoint, violations=violations or [], **views)
+    )
 
 
 def _broken(verdict: DrillVerdict) -> list[str]:
@@ -126,6 +129,16 @@ def test_samples_that_are_gone_have_to_be_counted(tmp_path: Path) -> None:
     lost = {"t": 1, "kind": "rollouts_lost", "cause": "system", "where": "gen-4~1", "detail": "the worker died"}
     counted = _judge(tmp_path / "counted", twin={"steps": 5}, faults=[lost])
     assert "trained samples accounted for" not in _broken(counted)
+
+
+def test_a_framework_that_dies_of_a_lost_verdict_is_told_from_one_that_goes_on(tmp_path: Path) -> None:
+    name, failing = "a lost verdict ends no run", {"faults": [{"role": "verifier-0"}], "kills": []}
+    died = _judge(tmp_path / "died", fault=failing)
+    assert name in _broken(died)
+    assert "the framework died of it: killed by signal 9" in _said(died, name)
+    on = _judge(tmp_path / "on", fault=failing, row={"attempts": ROW["attempts"][1:]})
+    assert "the run went on without them" in _said(on, name)
+    assert "nothing was done to the verifier" in _said(_judge(tmp_path / "other"), name)
 
 
 def test_a_kill_from_outside_is_a_fault_that_happened(tmp_path: Path) -> None:
