@@ -149,13 +149,18 @@ def test_what_a_line_speaks_of_in_each_mode(layout: str, mode: str | None, expec
 RECORDED = Path(__file__).parent / "recorded"
 """Whole lines of runs of verl 0.9.1 on a CPU."""
 OTHER_MODES = ("fully_async/", "timing_s/param_sync", "timing_s/sync_rollout_weights")
-ONLY_WHERE_ASKED = ("rollout_corr/rollout_is_eff_sample_size", "training/off_policy/evicted_samples")
+ONLY_WHERE_ASKED = (
+    "rollout_corr/rollout_is_eff_sample_size",
+    "timing_s/save_checkpoint",
+    "training/off_policy/evicted_samples",
+)
 
 
-def test_lines_that_verl_wrote_hold_every_figure_that_the_adapter_defines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["sync", "separate_async"])
+def test_lines_that_verl_wrote_hold_every_figure_that_the_adapter_defines(mode: str, tmp_path: Path) -> None:
     target = tmp_path / log_file(0)
     target.parent.mkdir()
-    target.write_bytes((RECORDED / "sync.jsonl").read_bytes())
+    target.write_bytes((RECORDED / f"{mode}.jsonl").read_bytes())
     figures = native_figures(tmp_path, SYNC)
     spec = yaml.safe_load((ROOT / "adapters/verl/adapter.yaml").read_text(encoding="utf-8"))
     wanted = {said["key"] for said in spec["native"] if not said["key"].startswith(OTHER_MODES)}
