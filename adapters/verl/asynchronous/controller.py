@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.verl.asynchronous.pace import mode_of
 from adapters.verl.asynchronous.stamps import STAMPS, version_columns
 from adapters.verl.controller import Controller, Pull
 from adapters.verl.records import FIELD, Row, fate_row, mark_groups
@@ -48,6 +49,9 @@ class AsyncController(Controller):
 
     def __init__(self, probe: Probe) -> None:
         super().__init__(probe)
+        if mode_of(probe.cell) == "separate_async":
+            # What verl takes at a time is one minibatch, and all of its updates are over that.
+            self._task = self._task | {"minibatches": 1}
         self.batches = 0
         self._stamps: dict[int, tuple[int, int]] = {}
         self._latest: HandOver | None = None

@@ -35,11 +35,16 @@ class Ledger:
         self.rows["updates"].append(row)
 
 
+def controller_of(monkeypatch: pytest.MonkeyPatch, **task: Any) -> AsyncController:
+    monkeypatch.setattr(Facts, "of", lambda _: Facts(FACTS, False))
+    cell = cpu_cell(task={"group_size": 2, "minibatches": 1, "inner_epochs": 1} | task)
+    cell |= {"layout": {"name": "disaggregated_async", "lag_bound": 4}}
+    return AsyncController(Ledger(cell))  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def controller(monkeypatch: pytest.MonkeyPatch) -> AsyncController:
-    monkeypatch.setattr(Facts, "of", lambda _: Facts(FACTS, False))
-    cell = cpu_cell(task={"group_size": 2, "minibatches": 1, "inner_epochs": 1})
-    return AsyncController(Ledger(cell))  # type: ignore[arg-type]
+    return controller_of(monkeypatch)
 
 
 def handed(number: int, version: int) -> dict[str, Any]:
@@ -134,3 +139,15 @@ def test_batches_are_numbered_as_they_are_trained_on(controller: AsyncController
         controller.trained_batch()
     assert [row["batch_id"] for row in rows_of(controller, "trained")] == ["batch-0-mb-0", "batch-1-mb-0"]
     assert [row["fate"] for row in rows_of(controller, "fates")] == ["trained", "trained"]
+
+
+def test_two_epochs_over_what_separate_async_takes_are_not_two_minibatches(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = controller_of(monkeypatch, minibatches=2, inner_epochs=2)
+    hand_over(controller, 0, 0, 0)
+    controller.sampled(["", ""], [{}, {}], columns([[0], [0]]))
+    for step in range(2):
+        controller._seen["updates"].append({"step": step, "policy_version_after": step + 1, "t_end": 9})
+        controller._seen["trained"].append({"sample_id": "p0.b0.g0", "step": step})
+    controller.trained_batch()
+    named = [(row["batch_id"], row["epoch"]) for row in rows_of(controller, "trained")]
+    assert named == [("batch-0-mb-0", 0), ("batch-0-mb-0-e1", 1)]
