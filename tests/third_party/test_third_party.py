@@ -67,7 +67,12 @@ def test_the_doctor_looks_at_it(installed: Path) -> None:
         assert checks[f"{NAME}: {what}"]["ok"], checks[f"{NAME}: {what}"]
 
 
+def test_its_options_are_settings(installed: Path) -> None:
+    (config,) = _rlaxes(installed, "run", f"adapter={NAME}", "adapter.log_every=2", "--cfg").values()
+    assert config["adapter"] == {"name": NAME, "log_every": 2}
+
+
 def test_it_is_compared_and_reported(installed: Path, tmp_path: Path) -> None:
     words = ["repeats=1", "model=tiny", "task.steps=4", "task.warmup_steps=1", "task.prompts_per_batch=2"]
-    report = _rlaxes(installed, "compare", f"adapter=fake,{NAME}", f"output={tmp_path}", "adapter.log_every=2", *words)
+    report = _rlaxes(installed, "compare", f"adapter=fake,{NAME}", f"output={tmp_path}", *words)
     assert {cell["adapter"]: cell["status"] for cell in report["cells"]} == {"fake": "ok", NAME: "ok"}
