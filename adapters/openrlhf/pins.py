@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.openrlhf.cellfile import this_cell
 from adapters.openrlhf.settings import computes_in_float32, folder, updates_per_batch
-from adapters.openrlhf.wrap import wrap
+from adapters.openrlhf.wrap import wrap, wrap_with_actors
 from harness.probe import Probe
 
 LOOP = "loop.json"
@@ -59,24 +59,27 @@ def engine_arguments(cell: dict[str, Any]) -> dict[str, Any]:
     return added | ({"dtype": "float32"} if computes_in_float32(cell) else {})
 
 
+_times: dict[str, int] = {}
+
+
 def time_loop(module: Any) -> None:
     """Write when the loop began and when its last turn ended, and tell the harness how far it is."""
-    times: dict[str, int] = {}
+    wrap_with_actors(module, module.BasePPOTrainer, "init_checkpoint_states", _begins)
+    wrap_with_actors(module, module.BasePPOTrainer, "save_logs_and_checkpoints", _turn_ended)
 
-    def begins(call: Any, self: Any) -> Any:
-        states = call(self)
-        times["t_start"] = time.perf_counter_ns()
-        return states
 
-    def turn_ended(call: Any, self: Any, global_step: int, *args: Any, **kwargs: Any) -> None:
-        call(self, global_step, *args, **kwargs)
-        if self.tensorboard_logger is not None:  # it would write every two minutes, and a killed attempt would lose it
-            self.tensorboard_logger.writer.flush()
-        cell = this_cell()
-        times["t_end"] = time.perf_counter_ns()
-        (folder(cell) / LOOP).write_text(json.dumps(times), encoding="utf-8")
-        done, total = global_step * updates_per_batch(cell["task"]), cell["task"]["steps"]
-        Probe(cell, enabled=False).progress(done, total, f"optimizer step {done} of {total}")
+def _begins(call: Any, self: Any) -> Any:
+    states = call(self)
+    _times["t_start"] = time.perf_counter_ns()
+    return states
 
-    wrap(module.BasePPOTrainer, "init_checkpoint_states", begins)
-    wrap(module.BasePPOTrainer, "save_logs_and_checkpoints", turn_ended)
+
+def _turn_ended(call: Any, self: Any, global_step: int, *args: Any, **kwargs: Any) -> None:
+    call(self, global_step, *args, **kwargs)
+    if self.tensorboard_logger is not None:  # it would write every two minutes, and a killed attempt would lose it
+        self.tensorboard_logger.writer.flush()
+    cell = this_cell()
+    _times["t_end"] = time.perf_counter_ns()
+    (folder(cell) / LOOP).write_text(json.dumps(_times), encoding="utf-8")
+    done, total = global_step * updates_per_batch(cell["task"]), cell["task"]["steps"]
+    Probe(cell, enabled=False).progress(done, total, f"optimizer step {done} of {total}")

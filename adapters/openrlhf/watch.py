@@ -7,7 +7,7 @@ from typing import Any
 from adapters.openrlhf.cellfile import this_cell
 from adapters.openrlhf.controller import PUT, Controller
 from adapters.openrlhf.records import trace_of
-from adapters.openrlhf.wrap import wrap
+from adapters.openrlhf.wrap import wrap, wrap_with_actors
 from harness.probe import Probe
 
 STARTED = time.perf_counter_ns()
@@ -29,11 +29,11 @@ def watch_controller(module: Any) -> None:
     """See `table`."""
     base = module.BasePPOTrainer
     wrap(base, "__init__", _controller_built)
-    wrap(base, "init_checkpoint_states", _loop_begins)
-    wrap(base, "train_step", _train_step)
-    wrap(base, "ppo_train", _ppo_train)
-    wrap(base, "broadcast_to_vllm", _broadcast)
-    wrap(base, "save_logs_and_checkpoints", _logged)
+    wrap_with_actors(module, base, "init_checkpoint_states", _loop_begins)
+    wrap_with_actors(module, base, "train_step", _train_step)
+    wrap_with_actors(module, base, "ppo_train", _ppo_train)
+    wrap_with_actors(module, base, "broadcast_to_vllm", _broadcast)
+    wrap_with_actors(module, base, "save_logs_and_checkpoints", _logged)
 
 
 def _controller_built(call: Any, self: Any, *args: Any, **kwargs: Any) -> None:
