@@ -1,7 +1,20 @@
-"""The installed OpenRLHF and vLLM have every place that the adapter holds on to."""
+"""The installed OpenRLHF and vLLM have every place that the adapter holds on to, and Ray's actors what we put there."""
 
 from adapters.openrlhf.hooks import hook_drift
+
+WATCHED = ("init_checkpoint_states", "train_step", "ppo_train", "save_logs_and_checkpoints")
 
 
 def test_nothing_has_drifted() -> None:
     assert hook_drift() == []
+
+
+def test_the_controllers_actors_call_through_ours() -> None:
+    hook_drift()
+    from openrlhf.trainer.ppo_trainer import PPOTrainer
+    from openrlhf.trainer.ppo_trainer_async import TrainingActor
+
+    for actor in (PPOTrainer, TrainingActor):
+        kind = actor.__ray_metadata__.modified_class
+        for name in WATCHED:
+            assert hasattr(getattr(kind, name), "__wrapped__"), f"{kind.__name__}.{name}"
