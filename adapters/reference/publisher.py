@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from adapters.reference.cluster import ActorLost
@@ -67,7 +67,7 @@ class Receivers(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A publication that was shipped, and staged or about to be, and is not served yet.
+    """A publication that was shipped and staged, and is not served yet.
 
     Attributes:
         shipment: None where the trainer could not make it.
@@ -139,36 +139,21 @@ class Publisher:
         return self.commit(self.prepare())
 
     def prepare(self) -> Prepared:
-        """Ship and stage at once; see both."""
-        return self.stage(self.ship())
-
-    def ship(self) -> Prepared:
-        """Take the trainer's current weights; once this returns, the trainer may go on."""
+        """Ship the trainer's current weights and have every replica take them in beside what it serves. Replicas may
+        answer requests meanwhile, and the trainer may go on once this returns."""
         number, start, version = self.published + 1, time.perf_counter_ns(), self._sender.version
         seconds: dict[str, float] = {}
-        shipment, refusal = None, ""
+        shipment = None
         try:
             with _timed(seconds, "ship_s"):
                 shipment = self._sender.ship(number)
+            with _timed(seconds, "stage_s"):
+                refusal = _refusal(self._receivers.stage(shipment))
         except ActorLost:
             raise
         except (OSError, SystemFailure) as error:
             refusal = str(error)
         return Prepared(number, shipment, version, start, seconds, refusal)
-
-    def stage(self, shipped: Prepared) -> Prepared:
-        """Have every replica take in what was shipped, beside what it serves; it may answer requests meanwhile."""
-        if shipped.shipment is None:
-            return shipped
-        seconds, refusal = dict(shipped.seconds), ""
-        try:
-            with _timed(seconds, "stage_s"):
-                refusal = _refusal(self._receivers.stage(shipped.shipment))
-        except ActorLost:
-            raise
-        except (OSError, SystemFailure) as error:
-            refusal = str(error)
-        return replace(shipped, seconds=seconds, refusal=refusal)
 
     def commit(self, prepared: Prepared) -> Outcome:
         """Have every replica serve what was prepared, each from its next request on; where control log-probs are

@@ -143,8 +143,6 @@ class Pump:
         self._queue = RolloutQueue(settings, probe)
         self._policy = StalenessPolicy(settings)
         self._changed = threading.Condition()
-        self._stager = ThreadPoolExecutor(1, thread_name_prefix="stager")
-        self._staging: Future[None] | None = None
         self._staged: Prepared | None = None
         self._ended = False
         self._requests, self._depth = self._collector.replicas, 0
@@ -166,9 +164,6 @@ class Pump:
             end = time.perf_counter_ns()
             self._end()
             learning.result()
-            self._stager.shutdown()
-            if self._staging is not None:
-                self._staging.result()
         self._write_rest()
         return Outcome(start, end, self._parts.learner.loss)
 
@@ -309,36 +304,22 @@ class Pump:
         self._requests = self._policy.rebalanced(self._requests, growth, starved=starved, most=self._collector.replicas)
 
     def _publish(self) -> None:
-        """Ship the next publication, once the one before is served: there are two buffers. The trainer goes on while
-        replicas take it in and while it waits to be activated, unless its weights are needed to verify it, or nothing
-        comes after it."""
+        """Prepare the next publication, once the one before is served: there are two buffers. The trainer goes on while
+        it waits to be activated, unless its weights are needed to verify it, or nothing comes after it."""
         self._wait_until_served()
         if self._ended:
             return
         learner, publisher = self._parts.learner, self._parts.publisher
         where: dict[str, Any] = {"policy_version": learner.version, "step": learner.step}
         with self._learner_probe.span("weight_sync", trace_id="publication", **where):
-            shipped = publisher.ship()
-        self._staging = self._stager.submit(self._stage, shipped)
-        if publisher.verifies(shipped) or learner.step >= self._settings.steps:
-            self._wait_until_served()
-
-    def _stage(self, shipped: Prepared) -> None:
-        where: dict[str, Any] = {"policy_version": shipped.policy_version, "device": self._settings.device}
-        try:
-            with self._probe.span("weight_sync", trace_id="publication", **where):
-                prepared = self._parts.publisher.stage(shipped)
-        except BaseException:
-            # Both sides may be waiting for this publication.
-            self._end()
-            raise
+            prepared = publisher.prepare()
         with self._changed:
             self._staged = prepared
             self._changed.notify_all()
+        if publisher.verifies(prepared) or learner.step >= self._settings.steps:
+            self._wait_until_served()
 
     def _wait_until_served(self) -> None:
-        if self._staging is not None:
-            self._staging.result()
         with self._changed:
             while self._staged is not None and not self._ended:
                 self._changed.wait(POLL_SECONDS)
