@@ -134,8 +134,8 @@ class Controller:
             self.probe.close()
 
     def waits(self, start: int) -> None:
-        """A batch came out of the queue that was waited for since `start`; after the last one it is OpenRLHF's word that
-        there are no more."""
+        """A batch came out of the queue that was waited for since `start`; after the last one it is OpenRLHF's word
+        that there are no more."""
         if self.step >= self._task["steps"]:
             return
         self._got = time.perf_counter_ns()
