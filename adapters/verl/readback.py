@@ -138,6 +138,9 @@ def note_start(probe: Probe, config: Any, facts: Mapping[str, Any]) -> None:
     probe.note("device_count", trained + rollout_devices(config, probe.cell))
     probe.note("engine", f"vllm (verl {config.actor_rollout_ref.rollout.name} server)")
     probe.note("settings", settings_in_force(config, facts, probe.cell))
-    probe.note("absent_stages", absent_stages(config))
+    absent = absent_stages(config)
+    if config.trainer.resume_mode != "disable":
+        del absent["restore"]
+    probe.note("absent_stages", absent)
     probe.note("overrides", overrides(probe.cell))
     probe.flush()
