@@ -40,7 +40,8 @@ class ProbedTrainer(WatchedOlder, OneStepOffRayTrainer):
     async def _fit_generate(self, batch_data_future: Any, continuous_iterator: Any) -> Any:
         start = time.perf_counter_ns()
         await batch_data_future
-        self.batch_came(start)
+        # The first batch is asked for inside this wait, and so the start-up ends in it.
+        self.batch_came(max(start, self.controller.window["t_start"]))
         return await super()._fit_generate(batch_data_future, continuous_iterator)
 
 
