@@ -9,4 +9,5 @@ hypothesis.settings.load_profile("rlaxes")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--adapter", default="fake,reference,trl,verl,openrlhf", help="adapters for tests/conformance, by comma")
+    every = "fake,reference,trl,verl,openrlhf"
+    parser.addoption("--adapter", default=every, help="adapters for tests/conformance, by comma")
