@@ -261,7 +261,9 @@ class Controller:
         start = time.perf_counter_ns()
         call()
         self.published += 1
-        self._served.append(Served(self.published, self.version))
+        now = Served(self.published, self.version)
+        # After a restart OpenRLHF broadcasts before it asks an engine for anything, and none has begun to count.
+        self._served = [now] if self._unsaid else [*self._served, now]
         size = self._elements * (4 if computes_in_float32(self.cell) else 2)
         detail = f"{self._tensors} tensors, a call to each engine for each; nothing says which version they are of"
         self._publish(start, time.perf_counter_ns(), size, detail)

@@ -41,13 +41,15 @@ class Sample:
 class Loop:
     """OpenRLHF's loop, as far as the controller sees it; the version counts its optimizer steps."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, bundle: Path, **cell: Any) -> None:
-        self.cell = cell_of(folder, bundle, prompts_per_batch=PROMPTS, group_size=GROUP, steps=2, **cell)
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, bundle: Path, steps: int = 2, **cell: Any
+    ) -> None:
+        self.cell = cell_of(folder, bundle, prompts_per_batch=PROMPTS, group_size=GROUP, steps=steps, **cell)
         folder.mkdir(exist_ok=True)
         (folder / "cell.json").write_text(json.dumps(self.cell), encoding="utf-8")
         prompt_file(self.cell).parent.mkdir(exist_ok=True)
         ids = [json.loads(line)["prompt_id"] for line in (bundle / "prompts.jsonl").read_text().splitlines()]
-        rows = [{"label": str(row), "prompt_id": ids[row]} for row in range(2 * PROMPTS)]
+        rows = [{"label": str(row), "prompt_id": ids[row % len(ids)]} for row in range(steps * PROMPTS)]
         prompt_file(self.cell).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         monkeypatch.setenv(CELL_VARIABLE, str(folder / "cell.json"))
         monkeypatch.setattr("adapters.openrlhf.controller.this_cell", lambda: self.cell)
@@ -188,21 +190,24 @@ def test_a_group_without_a_verdict_is_dropped_and_trained_on_by_no_step(
 def test_a_later_attempt_says_of_each_item_what_came_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundle: Path
 ) -> None:
-    loop = Loop(tmp_path / "cell", monkeypatch, bundle)
+    loop = Loop(tmp_path / "cell", monkeypatch, bundle, steps=3)
     loop.begins()
     loop.train(loop.generate(0, (0, 0, 0)))
     loop.save(1)
     for probe in (loop.controller.probe, loop.engine):
         probe.flush()
-    later = Loop(tmp_path / "cell", monkeypatch, bundle, attempt=1)
+    later = Loop(tmp_path / "cell", monkeypatch, bundle, steps=3, attempt=1)
     write_held(later.cell, restored_tag(later.cell), {"version": 1, "items": {"parameters": "aa", "rng": "anew"}})
     later.begins(global_step=1)
     later.controller.broadcast(lambda: None)
-    later.train(later.generate(1, (1, 1, 1)))
+    # No engine has counted that broadcast: each begins to when it is first asked for a completion.
+    later.train(later.generate(1, (0, 0, 0)))
+    later.train(later.generate(2, (1, 1, 1)))
     later.controller.step_ended()
     ledger = later.ends()
     (note,) = [value for key, value in ledger.manifest.items() if key.startswith("resumed:")]
     states = {name: item["state"] for name, item in note["restored"].items()}
     assert {name for name, state in states.items() if state != "restored"} == {"rng"}
-    assert ledger.table("updates")["step"].to_pylist() == [0, 1]
-    assert ledger.table("publications")["published_version"].to_pylist() == [0, 1, 2, 3]
+    assert ledger.table("updates")["step"].to_pylist() == [0, 1, 2]
+    assert ledger.table("rollouts")["policy_version"].to_pylist() == [0] * 8 + [1] * 8 + [2] * 8
+    assert ledger.table("publications")["published_version"].to_pylist() == [0, 1, 2, 3, 4]
