@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapters.verl.asynchronous.pace import mode_of
+from adapters.verl.native import log_file
 from adapters.verl.settings import SPARE_BATCHES, generated_batches, home, is_cpu, overrides, words
 from harness.errors import SystemFailure
 from harness.probe import Probe
@@ -42,6 +43,8 @@ def run_cell(probe: Probe, started: int) -> dict[str, Any]:
     now = time.perf_counter_ns()
     probe.add_span("startup", started, now, trace_id="startup")
     os.environ[STARTED_VARIABLE] = str(now)
+    # Not among the variables of the launch, which are those of every attempt: verl opens the file anew each time.
+    os.environ["VERL_FILE_LOGGER_PATH"] = str(Path(cell["directory"]) / log_file(cell["attempt"]))
     _run(mode_of(cell), words(overrides(cell)), scratch_folder(cell["directory"]))
     if not (folder / RESULT).is_file():
         raise SystemFailure("verl's trainer ended without a result")

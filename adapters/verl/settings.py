@@ -7,7 +7,6 @@ from typing import Any
 
 from adapters.verl.asynchronous.overrides import mode_environment, mode_overrides
 from adapters.verl.gpu.overrides import on_gpus
-from adapters.verl.native import log_file
 from harness.probe.kept import newest
 from harness.probe.scratch import scratch_folder
 
@@ -251,7 +250,6 @@ def environment(cell: Cell) -> dict[str, str]:
     it would kill workers where the machine runs short of memory, whoever took it: a cell has a limit of its own."""
     ours = ["adapters.verl.plugin"]
     settings = {
-        "VERL_FILE_LOGGER_PATH": str(Path(cell["directory"]) / log_file(cell["attempt"])),
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_OFFLINE": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
