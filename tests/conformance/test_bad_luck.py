@@ -8,6 +8,8 @@ from harness.audit import check_run
 from tests.conformance.cells import PLAIN_STEPS, KitRun, covering, planned, run_kit
 
 DEATH = "trainer.after_checkpoint"
+DIED_IN = 1
+"""The optimizer step whose checkpoint is the second: a framework that logs a step after saving it never logged it."""
 
 
 def _run(adapter: str, folder: Path, *words: str) -> KitRun:
@@ -43,7 +45,8 @@ def test_a_restart_goes_on_and_keeps_what_was_logged(adapter: str, plain: KitRun
     found = check_run(run.folder)
     assert not found, f"{len(found)} violations, the first: {found[0]}"
     assert [update["step"] for update in run.rows("updates")] == list(range(PLAIN_STEPS))
-    lost = {key: steps for key, steps in _logged(plain).items() if not steps <= _logged(run).get(key, set())}
+    kept = _logged(run)
+    lost = {key: steps for key, steps in _logged(plain).items() if not steps - {DIED_IN} <= kept.get(key, set())}
     assert not lost, f"its log of the first attempt is gone: {next(iter(lost.items()))}"
     assert not run.survivors, f"still there: {', '.join(run.survivors)}"
 
