@@ -24,7 +24,7 @@ class Place:
 
 def cases_of(blocks: Iterable[Block], place: Place) -> Iterator[Case]:
     """A case for each block with a step that has something a rule may ask about; each knows the one before of its own
-    scope, for rules about change. A block marked `seam` in its words begins a resumed run."""
+    scope, for rules about change."""
     before: dict[str, Case] = {}
     for block in blocks:
         if block.kind != "training":

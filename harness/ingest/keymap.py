@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 from packaging.version import InvalidVersion, Version
@@ -141,13 +141,3 @@ def _complaint(entry: KeyMeaning) -> str | None:
     if entry.measure and not entry.same and not entry.differs_because:
         return "alike in name, other in meaning: differs_because has to say why"
     return None
-
-
-Agreement = Literal["same", "alike in name", "no figure of ours"]
-
-
-def agreement(entry: KeyMeaning) -> Agreement:
-    """How a key stands to our figures, in words."""
-    if entry.measure is None:
-        return "no figure of ours"
-    return "same" if entry.same else "alike in name"

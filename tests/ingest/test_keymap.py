@@ -8,7 +8,7 @@ from harness.audit.quantities import QUANTITIES
 from harness.errors import HarnessBug
 from harness.execute.adapter import find_adapters
 from harness.ingest import keymap
-from harness.ingest.keymap import KEYS_FILE, KeyMap, KeyMeaning, agreement, key_map
+from harness.ingest.keymap import KEYS_FILE, KeyMap, KeyMeaning, key_map
 from harness.measure.api import catalogue
 
 MAPPED = sorted(name for name, adapter in find_adapters().items() if (adapter.folder / KEYS_FILE).exists())
@@ -55,9 +55,3 @@ def test_a_meaning_that_says_too_little_does_not_load(
     monkeypatch.setattr(keymap, "find_adapter", lambda _: type("Found", (), {"folder": tmp_path}))
     with pytest.raises(HarnessBug, match=words):
         key_map.__wrapped__("x")
-
-
-def test_agreement_in_words() -> None:
-    assert agreement(entry("a")) == "no figure of ours"
-    assert agreement(entry("a", measure="reward", same=True)) == "same"
-    assert agreement(entry("a", measure="reward", differs_because="x")) == "alike in name"

@@ -11,10 +11,10 @@ register = Register()
 
 @register.rule("contradiction", "a cumulative counter does not fall within a run", "definition")
 def counter_falls(case: Case) -> Iterator[Breach]:
-    """Across a seam where the run was resumed it may begin again: such a case has the fact `seam`."""
+    """Against the step before."""
     now = case.one("cumulative_tokens")
     before = case.earlier.one("cumulative_tokens") if case.earlier else None
-    if now and before and now.value < before.value and "seam" not in case.facts:
+    if now and before and now.value < before.value:
         told = f"{now.value:.6g} after {before.value:.6g}"
         yield Breach(now.where, told, "the run was resumed here, or two runs wrote into one log")
 
@@ -38,8 +38,8 @@ def counter_over_one_step(case: Case) -> Iterator[Breach]:
 
 @register.rule("suspect", "step numbers rise", "prime-rl#1516, ms-swift#7080")
 def step_runs_back(case: Case) -> Iterator[Breach]:
-    """A step number at or below the one before it, where no seam of a resumed run explains it."""
-    if case.earlier is None or "seam" in case.facts:
+    """A step number at or below the one before it."""
+    if case.earlier is None:
         return
     now = case.one("step_number")
     before = case.earlier.one("step_number")

@@ -78,34 +78,33 @@ def rate_of_a_wait(case: Case) -> Iterator[Breach]:
 def out_of_family(case: Case) -> Iterator[Breach]:
     """Rate x devices x time / samples less the response is the prompt; the rows of a table agree on it, or one is off.
 
-    The middle of what the other rows imply is the fact `prompt_of_family` (see `harness.audit.tables`).
+    The middle of what the other rows imply is the quantity `prompt_of_family` (see `harness.audit.tables`).
     """
-    implied, family = case.one("implied_sample_tokens"), case.one("prompt_of_family")
-    length = case.one("response_length_mean")
-    if implied is None or family is None or length is None:
-        return
-    wanted = length.value + family.value
-    excess = implied.value / wanted - 1
-    if abs(excess) > FAR:
-        yield Breach(
-            implied.where,
-            f"rate x devices x time / samples is {implied.value:.0f} tokens, where {length.value:.0f} of response and "
-            f"about {family.value:.0f} of prompt are {wanted:.0f}",
-            f"the rate or the time were {1 / (1 + excess):.3g} times what is printed, or the row mixes two runs",
-        )
+    for implied, wanted in _of_family(case):
+        if abs(implied.value / wanted - 1) > FAR:
+            yield Breach(
+                implied.where,
+                f"rate x devices x time / samples is {implied.value:.0f} tokens, where response and prompt are about "
+                f"{wanted:.0f}",
+                f"rate or time were {wanted / implied.value:.3g} times what is printed, or the row mixes two runs",
+            )
 
 
 @register.rule("suspect", "rows of one table imply about the same prompt", "NeMo RL performance page")
 def near_family(case: Case) -> Iterator[Breach]:
     """The same at half the distance."""
+    for implied, wanted in _of_family(case):
+        if NEAR < abs(implied.value / wanted - 1) <= FAR:
+            yield Breach(
+                implied.where,
+                f"{implied.value:.0f} tokens a sample, where the other rows suggest {wanted:.0f}",
+                "prompts were longer in this run, or the step was averaged over other steps than the rate",
+            )
+
+
+def _of_family(case: Case) -> Iterator[tuple[Observation, float]]:
+    """The tokens of a sample that a row implies, and those that its response and the other rows' prompt suggest."""
     implied, family = case.one("implied_sample_tokens"), case.one("prompt_of_family")
     length = case.one("response_length_mean")
-    if implied is None or family is None or length is None:
-        return
-    wanted = length.value + family.value
-    if NEAR < abs(implied.value / wanted - 1) <= FAR:
-        yield Breach(
-            implied.where,
-            f"{implied.value:.0f} tokens a sample, where the other rows suggest {wanted:.0f}",
-            "prompts were longer in this run, or the step was averaged over other steps than the rate",
-        )
+    if implied is not None and family is not None and length is not None:
+        yield implied, length.value + family.value

@@ -142,13 +142,6 @@ def test_every_rule_is_here() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
 
 
-def test_a_seam_explains_what_begins_again() -> None:
-    resumed = case(
-        {"step_number": 3, "cumulative_tokens": 5}, {"step_number": 9, "cumulative_tokens": 9}, seam="resumed"
-    )
-    assert found(resumed) == []
-
-
 def test_rules_without_their_numbers_are_silent() -> None:
     assert list(findings(case({}), RULES)) == []
 
