@@ -20,6 +20,7 @@ BELOW = {
     "measure": {"contract", "theory"},
     "compare": {"measure", "contract"},
     "report": {"compare", "measure", "audit", "theory", "contract"},
+    "commands": {"execute", "ingest", "report", "compare", "measure", "audit", "theory", "contract"},
 }
 """What each room may import (DESIGN.md, "Imports run downward only"); every room may use `harness.errors`."""
 BARE = {"contract", "probe"}

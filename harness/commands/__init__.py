@@ -1,0 +1,1 @@
+"""What `rlaxes` does, a file for each kind of command; `harness.cli` puts them together."""

@@ -1,0 +1,63 @@
+"""Commands that read a run that is there: report, check, trace, publish."""
+
+import sys
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from harness.audit import check_run
+from harness.commands.words import EXIT_BROKEN, AsJson, Output, RunName, one_line_errors, print_json, words
+from harness.execute.run_folder import find_run
+from harness.report.build import build_report
+from harness.report.console import print_comparison
+from harness.report.publish import publish_run
+from harness.report.trace import render_trace, trace_object
+
+
+@one_line_errors
+def report(run: RunName, output: Output = Path("runs"), as_json: AsJson = False) -> None:
+    """Measure a run again from its ledgers and write report.json, report.md and report.html."""
+    folder = find_run(run, output)
+    model = build_report(folder)
+    if as_json:
+        print_json(model.as_dict())
+    else:
+        print_comparison(model, Console(), folder / "report.html")
+
+
+@one_line_errors
+def check(run: RunName, output: Output = Path("runs"), as_json: AsJson = False) -> None:
+    """Is every ledger of a run whole and lawful? Ends with 0 if so, else with the place of each violation."""
+    violations = check_run(find_run(run, output))
+    if as_json:
+        print_json({"ok": not violations, "violations": [violation.as_dict() for violation in violations]})
+    for violation in violations:
+        line = f"{violation.rule} [{violation.table}] {violation.where}: {violation.detail}"
+        words.print(line, markup=False, highlight=False, soft_wrap=True)
+    if not violations and not as_json:
+        Console().print("the ledgers are whole and lawful", highlight=False)
+    if violations:
+        raise typer.Exit(EXIT_BROKEN)
+
+
+@one_line_errors
+def trace(run: RunName, sample_id: str, cell: str = "", output: Output = Path("runs"), as_json: AsJson = False) -> None:
+    """The way of one sample: prompt, version that sampled it, verifier, batch, optimizer step, resulting version."""
+    folder = find_run(run, output)
+    if as_json:
+        print_json(trace_object(folder, sample_id, cell or None))
+    else:
+        sys.stdout.write(render_trace(folder, sample_id, cell or None) + "\n")
+
+
+@one_line_errors
+def publish(
+    run: RunName, output: Output = Path("runs"), results: Path = Path("results"), as_json: AsJson = False
+) -> None:
+    """Write a run's dated table into results/<date>/<profile>/; what is published is never overwritten."""
+    folder = publish_run(find_run(run, output), results)
+    if as_json:
+        print_json({"published": str(folder)})
+    else:
+        Console().print(f"published in {folder}", highlight=False)
