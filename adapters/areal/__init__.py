@@ -1,0 +1,1 @@
+"""AReaL: known, mapped and read, not run: an adapter without a driver."""

@@ -1,0 +1,1 @@
+"""NeMo RL: known, mapped and read, not run: an adapter without a driver."""

@@ -1,0 +1,1 @@
+"""PRIME-RL: known, mapped and read, not run: an adapter without a driver."""
