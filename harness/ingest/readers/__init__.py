@@ -1,6 +1,7 @@
 """One reader a shape of log; `READERS` are asked in this order whether a file is theirs."""
 
+from harness.ingest.readers.trl_trainer_state import TrlTrainerState
 from harness.ingest.readers.verl_console import VerlConsole
 from harness.ingest.reading import Reader
 
-READERS: tuple[Reader, ...] = (VerlConsole(),)
+READERS: tuple[Reader, ...] = (TrlTrainerState(), VerlConsole())
