@@ -5,18 +5,24 @@ ours that it is, or that it only resembles, with the reason why they differ.
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import HarnessBug
-from harness.execute.adapter import find_adapter
+from harness.execute.adapter import find_adapter, find_adapters
+from harness.ingest.reading import UNKNOWN
 
 KEYS_FILE = "keys.yaml"
+SHARED = Path(__file__).with_name("shared_keys.yaml")
+"""Keys that belong to a format or to our own count of it, whichever framework wrote it."""
 SCOPES = ("run", "device", "process", "rank 0", "engine", "mean of ranks", "mean of processes", "mean of micro-batches")
 """What a number speaks of: all of the run, one device, one process, one engine, or a mean that hides its parts."""
 REDUCTIONS = ("value", "mean", "sum", "last", "largest", "smallest", "cumulative", "running mean")
@@ -85,19 +91,47 @@ class KeyMap:
         found = found or [entry for pattern, entry in self._globs if pattern.match(key) and entry.holds_for(version)]
         return max(found, key=lambda entry: Version(entry.since or "0")) if found else None
 
+    def knows(self, key: str, *, by_pattern: bool = False) -> bool:
+        """Whether it has the key as it stands; or, `by_pattern`, one that fits it."""
+        return any(pattern.match(key) for pattern, _ in self._globs) if by_pattern else key in self._plain
+
 
 @cache
 def key_map(framework: str) -> KeyMap:
-    """The map of a framework, from the folder of its adapter.
+    """The map of a framework, from the folder of its adapter, and after it the keys that all share. `UNKNOWN` has the
+    shared ones alone.
 
     Raises:
         HarnessBug: an entry that lacks something or says an unknown unit of meaning: which, and what.
     """
-    path = find_adapter(framework).folder / KEYS_FILE
+    own = () if framework == UNKNOWN else _entries(framework, find_adapter(framework).folder / KEYS_FILE)
+    return KeyMap(framework, (*own, *_entries(SHARED.parent.name, SHARED)))
+
+
+def framework_of(keys: Iterable[str]) -> str | None:
+    """Whose keys these are: the framework that alone knows the most of them; None where no key, or a tie, tells.
+
+    A key that one map has as it stands is not another's whose pattern fits it too; one that all share tells nothing.
+    """
+    shared = key_map(UNKNOWN)
+    maps = [key_map(name) for name, adapter in find_adapters().items() if (adapter.folder / KEYS_FILE).exists()]
+    alone: Counter[str] = Counter()
+    for key in keys:
+        if shared.meaning(key):
+            continue
+        exact = [known.framework for known in maps if known.knows(key)]
+        owners = exact or [known.framework for known in maps if known.knows(key, by_pattern=True)]
+        if len(owners) == 1:
+            alone[owners[0]] += 1
+    (first, most), (_, next_most) = [*alone.most_common(2), ("", 0), ("", 0)][:2]
+    return first if most > next_most else None
+
+
+def _entries(name: str, path: Path) -> tuple[KeyMeaning, ...]:
     if not path.exists():
-        return KeyMap(framework, ())
+        return ()
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return KeyMap(framework, tuple(_entry(framework, content, raw) for raw in content["keys"]))
+    return tuple(_entry(name, content, raw) for raw in content["keys"])
 
 
 def _entry(name: str, content: dict[str, Any], raw: dict[str, Any]) -> KeyMeaning:

@@ -9,6 +9,8 @@ Warn = Callable[[int, str], None]
 """Takes a line number (from 1; 0 for the file as a whole) and one sentence: what was met and what was done about it."""
 HEAD_BYTES = 256 * 1024
 """How much of a file a reader may look at to recognise it."""
+UNKNOWN = "unknown"
+"""The framework of a file whose format is known and whose keys tell no framework."""
 
 
 @dataclass(frozen=True, slots=True)

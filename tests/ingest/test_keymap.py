@@ -8,12 +8,16 @@ from harness.audit.quantities import QUANTITIES
 from harness.errors import HarnessBug
 from harness.execute.adapter import find_adapters
 from harness.ingest import keymap
-from harness.ingest.keymap import KEYS_FILE, KeyMap, KeyMeaning, key_map
+from harness.ingest.keymap import KEYS_FILE, KeyMap, KeyMeaning, framework_of, key_map
+from harness.ingest.reading import UNKNOWN
 from harness.measure.api import catalogue
 
 MAPPED = sorted(name for name, adapter in find_adapters().items() if (adapter.folder / KEYS_FILE).exists())
 ENTRY = {"unit": "s", "scope": "run", "of": "mean", "quantity": None, "measure": None, "same": False}
 ENTRY |= {"differs_because": None, "source": "a file", "date": "2026-11-29"}
+
+
+SHARED = [("wall_time", "s"), ("_step", "1")]
 
 
 def entry(key: str, **changes: object) -> KeyMeaning:
@@ -55,3 +59,48 @@ def test_a_meaning_that_says_too_little_does_not_load(
     monkeypatch.setattr(keymap, "find_adapter", lambda _: type("Found", (), {"folder": tmp_path}))
     with pytest.raises(HarnessBug, match=words):
         key_map.__wrapped__("x")
+
+
+def made_of(monkeypatch: pytest.MonkeyPatch, folder: Path, **maps: list[str]) -> None:
+    """Frameworks with these keys, and no others."""
+    for name in maps:
+        (folder / name).mkdir()
+        (folder / name / KEYS_FILE).write_text("", encoding="utf-8")
+    known = {name: KeyMap(name, tuple(map(entry, keys))) for name, keys in maps.items()}
+    known[UNKNOWN] = KeyMap(UNKNOWN, (entry("wall_time"),))
+    monkeypatch.setattr(
+        keymap, "find_adapters", lambda: {name: type("A", (), {"folder": folder / name}) for name in maps}
+    )
+    monkeypatch.setattr(keymap, "key_map", known.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("keys", "framework"),
+    [
+        (["x/one", "both"], "x"),
+        (["y/two", "y/three", "x/one"], "y"),
+        (["x/one", "y/two"], None),
+        (["both", "neither", "wall_time"], None),
+        (["x/any"], "x"),
+        (["x/is_y_s"], "y"),
+        ([], None),
+    ],
+)
+def test_whose_keys_these_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], framework: str | None
+) -> None:
+    made_of(monkeypatch, tmp_path, x=["x/*", "both"], y=["y/two", "y/three", "both", "x/is_y_s", "wall_time"])
+    assert framework_of(keys) == framework
+
+
+@pytest.mark.parametrize("framework", [UNKNOWN, *MAPPED])
+def test_keys_of_a_format_mean_the_same_whoever_wrote_them(framework: str) -> None:
+    for key, unit in SHARED:
+        meaning = key_map(framework).meaning(key)
+        assert meaning is not None
+        assert meaning.unit == unit
+
+
+@pytest.mark.parametrize("framework", MAPPED)
+def test_a_map_is_recognised_by_its_own_keys(framework: str) -> None:
+    assert framework_of([meaning.key for meaning in key_map(framework).entries if "*" not in meaning.key]) == framework
