@@ -48,7 +48,7 @@ def _case(block: Block, place: Place, earlier: Case | None) -> Case:
 
 
 def _observation(key: str, value: float, block: Block, place: Place) -> Observation | None:
-    meaning = place.keys.meaning(key, place.version)
+    meaning = place.keys.meaning(key, place.version, block.words.get("mode"))
     if meaning is None or meaning.quantity is None:
         return None
     where = Where(place.file, block.line, key, block.step)

@@ -36,6 +36,8 @@ class KeyMeaning:
     Attributes:
         key: the native key; `*` stands for any characters.
         since, until: the versions that it holds for; None: from the first, to the last.
+        mode: what the log has to show of its run for this entry to hold (a block's word `mode`: `sync`, `async`); None:
+            nothing.
         unit, scope, of: what the number is (`SCOPES`, `REDUCTIONS`).
         quantity: the name by which the audit's rules know it (`harness.audit.quantities`); None: no rule asks for it.
         measure: the tag of a figure of ours; None: no figure of ours is its like.
@@ -56,9 +58,13 @@ class KeyMeaning:
     since: str | None = None
     until: str | None = None
     part: str | None = None
+    mode: str | None = None
 
-    def holds_for(self, version: str | None) -> bool:
-        """Whether it holds for that version; for a version that is not known, every entry may."""
+    def holds_for(self, version: str | None, mode: str | None) -> bool:
+        """Whether it holds for that version and mode. For a version that is not known, every entry may; for a mode that
+        is not known, only those that ask for none, since a key that means two things then means neither."""
+        if self.mode is not None and self.mode != mode:
+            return False
         if version is None:
             return True
         try:
@@ -85,11 +91,12 @@ class KeyMap:
             else:
                 self._plain.setdefault(entry.key, []).append(entry)
 
-    def meaning(self, key: str, version: str | None = None) -> KeyMeaning | None:
-        """What a key means in a version: an exact entry before a pattern, a later one before an earlier; or None."""
-        found = [entry for entry in self._plain.get(key, ()) if entry.holds_for(version)]
-        found = found or [entry for pattern, entry in self._globs if pattern.match(key) and entry.holds_for(version)]
-        return max(found, key=lambda entry: Version(entry.since or "0")) if found else None
+    def meaning(self, key: str, version: str | None = None, mode: str | None = None) -> KeyMeaning | None:
+        """What a key means in a version and a mode: an exact entry before a pattern, one for the mode before one for
+        any, a later before an earlier; or None."""
+        found = [entry for entry in self._plain.get(key, ()) if entry.holds_for(version, mode)]
+        found = found or [e for pattern, e in self._globs if pattern.match(key) and e.holds_for(version, mode)]
+        return max(found, key=lambda e: (e.mode is not None, Version(e.since or "0"))) if found else None
 
     def knows(self, key: str, *, by_pattern: bool = False) -> bool:
         """Whether it has the key as it stands; or, `by_pattern`, one that fits it."""
@@ -153,6 +160,7 @@ def _entry(name: str, content: dict[str, Any], raw: dict[str, Any]) -> KeyMeanin
             date=str(told["date"] or ""),
             since=_version(told.get("since")),
             until=_version(told.get("until")),
+            mode=told.get("mode"),
         )
     except KeyError as error:
         raise HarnessBug(f"{where}: {error} is missing") from error

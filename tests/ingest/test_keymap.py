@@ -42,6 +42,14 @@ def test_exact_before_pattern_and_later_before_earlier() -> None:
     assert keys.meaning("unheard of") is None
 
 
+def test_a_key_that_means_two_things_means_neither_where_the_mode_is_not_known() -> None:
+    keys = KeyMap("x", (entry("a", mode="sync"), entry("a"), entry("a", mode="async"), entry("b", mode="sync")))
+    assert keys.meaning("a", mode="async") == entry("a", mode="async")
+    assert keys.meaning("a", mode="sync") == entry("a", mode="sync")
+    assert keys.meaning("a") == entry("a")
+    assert keys.meaning("b") is None
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
