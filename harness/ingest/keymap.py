@@ -23,6 +23,10 @@ from harness.ingest.reading import UNKNOWN
 KEYS_FILE = "keys.yaml"
 SHARED = Path(__file__).with_name("shared_keys.yaml")
 """Keys that belong to a format or to our own count of it, whichever framework wrote it."""
+COMMON = frozenset(
+    {"epoch", "loss", "grad_norm", "learning_rate", "lr", "reward", "reward_std", "entropy", "kl", "return", "time"}
+)
+"""Keys that any trainer may write: one map alone has them only because the others' frameworks name them otherwise."""
 SCOPES = ("run", "device", "process", "rank 0", "engine", "mean of ranks", "mean of processes", "mean of micro-batches")
 """What a number speaks of: all of the run, one device, one process, one engine, or a mean that hides its parts."""
 REDUCTIONS = ("value", "mean", "sum", "last", "largest", "smallest", "cumulative", "running mean")
@@ -118,13 +122,14 @@ def key_map(framework: str) -> KeyMap:
 def framework_of(keys: Iterable[str]) -> str | None:
     """Whose keys these are: the framework that alone knows the most of them; None where no key, or a tie, tells.
 
-    A key that one map has as it stands is not another's whose pattern fits it too; one that all share tells nothing.
+    A key that one map has as it stands is not another's whose pattern fits it too; one that all share, or that
+    anybody may write, tells nothing.
     """
     shared = key_map(UNKNOWN)
     maps = [key_map(name) for name, adapter in find_adapters().items() if (adapter.folder / KEYS_FILE).exists()]
     alone: Counter[str] = Counter()
     for key in keys:
-        if shared.meaning(key):
+        if key in COMMON or shared.meaning(key):
             continue
         exact = [known.framework for known in maps if known.knows(key)]
         owners = exact or [known.framework for known in maps if known.knows(key, by_pattern=True)]

@@ -91,13 +91,14 @@ def made_of(monkeypatch: pytest.MonkeyPatch, folder: Path, **maps: list[str]) ->
         (["both", "neither", "wall_time"], None),
         (["x/any"], "x"),
         (["x/is_y_s"], "y"),
+        (["loss"], None),
         ([], None),
     ],
 )
 def test_whose_keys_these_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str], framework: str | None
 ) -> None:
-    made_of(monkeypatch, tmp_path, x=["x/*", "both"], y=["y/two", "y/three", "both", "x/is_y_s", "wall_time"])
+    made_of(monkeypatch, tmp_path, x=["x/*", "both"], y=["y/two", "y/three", "loss", "both", "x/is_y_s", "wall_time"])
     assert framework_of(keys) == framework
 
 

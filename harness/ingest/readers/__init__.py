@@ -1,7 +1,9 @@
 """One reader a shape of log; `READERS` are asked in this order whether a file is theirs."""
 
+from harness.ingest.readers.json_lines import JsonLines
+from harness.ingest.readers.nemo_rl_console import NemoRlConsole
 from harness.ingest.readers.trl_trainer_state import TrlTrainerState
 from harness.ingest.readers.verl_console import VerlConsole
 from harness.ingest.reading import Reader
 
-READERS: tuple[Reader, ...] = (TrlTrainerState(), VerlConsole())
+READERS: tuple[Reader, ...] = (TrlTrainerState(), NemoRlConsole(), VerlConsole(), JsonLines())
