@@ -2,8 +2,9 @@
 
 from harness.ingest.readers.json_lines import JsonLines
 from harness.ingest.readers.nemo_rl_console import NemoRlConsole
+from harness.ingest.readers.openrlhf_console import OpenRlhfConsole
 from harness.ingest.readers.trl_trainer_state import TrlTrainerState
 from harness.ingest.readers.verl_console import VerlConsole
 from harness.ingest.reading import Reader
 
-READERS: tuple[Reader, ...] = (TrlTrainerState(), NemoRlConsole(), VerlConsole(), JsonLines())
+READERS: tuple[Reader, ...] = (TrlTrainerState(), NemoRlConsole(), VerlConsole(), OpenRlhfConsole(), JsonLines())
