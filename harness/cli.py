@@ -14,6 +14,7 @@ for command in (
     ledgers.check,
     ledgers.trace,
     ledgers.publish,
+    foreign.ingest,
     foreign.audit,
     environments.doctor,
 ):

@@ -31,9 +31,17 @@ def check_run(run: Path) -> list[Violation]:
     for row in manifest["cells"]:
         if row["status"] == "not_run":
             continue
-        config = manifest["configs"][row["cell_id"].rsplit(".r", 1)[0]]["resolved"]
-        found += check_cell(run / "ledger", row["cell_id"], config["task"], prompts, ended_well=row["status"] == "ok")
+        task = _task(manifest, row["cell_id"])
+        found += check_cell(run / "ledger", row["cell_id"], task, prompts, ended_well=row["status"] == "ok")
     return found
+
+
+def _task(manifest: dict[str, Any], cell_id: str) -> dict[str, Any]:
+    """The settings that a cell was given; none for a run that was recorded elsewhere."""
+    if manifest.get("ingested"):
+        return {}
+    task: dict[str, Any] = manifest["configs"][cell_id.rsplit(".r", 1)[0]]["resolved"]["task"]
+    return task
 
 
 def check_cell(
@@ -95,7 +103,7 @@ def _settings(ledger: CellLedger, task: dict[str, Any]) -> pa.Table:
     """What the laws hold a cell to; a bound that the cell does not say is null, and holds it to nothing."""
     said = ledger.manifest.get("settings", {})
     updates = said.get("minibatches", 1) * said.get("inner_epochs", 1)
-    row = {"group_size": task["group_size"], "lag_bound": said.get("lag_bound"), "updates_per_batch": updates}
+    row = {"group_size": task.get("group_size"), "lag_bound": said.get("lag_bound"), "updates_per_batch": updates}
     kinds = pa.schema([(name, pa.int64()) for name in (*row, "attempt")])
     return pa.Table.from_pylist([row | {"attempt": ledger.attempt}], schema=kinds)
 

@@ -1,19 +1,73 @@
-"""Commands that read what was written elsewhere: audit."""
+"""Commands that read what was written elsewhere: ingest, audit."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from harness.audit.own import cases_of_cell
 from harness.audit.rules import RULES
-from harness.commands.words import EXIT_BROKEN, AsJson, one_line_errors, print_json, words
+from harness.commands.words import EXIT_BROKEN, AsJson, Output, one_line_errors, print_json, words
 from harness.errors import UserError
 from harness.ingest.examine import Examined, examine
+from harness.ingest.ingest import Ingested
+from harness.ingest.ingest import ingest as ingest_paths
+from harness.ingest.sources import Source
+from harness.report.measured import own_cells
+
+Paths = Annotated[list[str], typer.Argument(help="Logs, folders that hold some, archives, or - for standard input")]
+
+
+@one_line_errors
+def ingest(
+    paths: Paths,
+    output: Output = Path("runs"),
+    version: Annotated[str | None, typer.Option(help="The framework's, where its log does not tell it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read logs of frameworks that ran elsewhere into run folders, for `rlaxes report` and `rlaxes check`."""
+    with _progress() as watch:
+        done = ingest_paths(paths, output, watch, version)
+    if as_json:
+        print_json(done.as_dict())
+    else:
+        _print_ingested(done)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Sequence[Source]], Callable[[int], None]]]:
+    """A bar of the bytes read, on standard error; of a pipe, whose size nobody knows, only what went through."""
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=words, transient=True) as bar:
+
+        def watch(sources: Sequence[Source]) -> Callable[[int], None]:
+            sizes = [source.size for source in sources if source.size is not None]
+            task = bar.add_task("reading", total=sum(sizes) if len(sizes) == len(sources) else None)
+            return lambda count: bar.advance(task, count)
+
+        yield watch
+
+
+def _print_ingested(done: Ingested) -> None:
+    for run in done.runs:
+        told = run.manifest
+        for warning in told["warnings"]:
+            words.print(warning, markup=False, highlight=False, soft_wrap=True)
+        files = ", ".join(file["name"] for file in told["files"])
+        known = f"{len(told['series'])} series, {len(told['unknown_keys'])} keys unknown"
+        line = (
+            f"{told['framework']} {told['version'] or '(version not told)'}: {told['steps']} steps, {known}, of {files}"
+        )
+        Console().print(f"{line}\n{run.folder}", markup=False, highlight=False, soft_wrap=True)
 
 
 @one_line_errors
 def audit(
-    paths: Annotated[list[str] | None, typer.Argument(help="Logs, tables (JSON, CSV, markdown), folders, or -")] = None,
+    paths: Annotated[list[str] | None, typer.Argument(help="Logs, tables, run folders, folders, or -")] = None,
     given: Annotated[list[str] | None, typer.Option(help="What stands nowhere in it, e.g. memory_card=141e9")] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and stop.")] = False,
     as_json: AsJson = False,
@@ -24,13 +78,24 @@ def audit(
         return
     if not paths:
         raise UserError("audit what? Give logs, tables, folders, or - for standard input")
-    done = examine(paths, dict(_quantity(word) for word in given or []))
+    done = _examined(paths, dict(_quantity(word) for word in given or []))
     if as_json:
         print_json(done.as_dict())
     else:
         _print_examined(done)
     if done.findings:
         raise typer.Exit(EXIT_BROKEN)
+
+
+def _examined(paths: list[str], given: dict[str, float]) -> Examined:
+    """Run folders of ours by their ledgers, all else as it was written."""
+    runs = [path for path in paths if (Path(path) / "manifest.json").exists() and (Path(path) / "ledger").is_dir()]
+    rest = [path for path in paths if path not in runs]
+    done = examine(rest, given) if rest else Examined()
+    for run in runs:
+        cells = own_cells(Path(run))
+        done.add(run, "run of rlaxes", (case for cell in cells for case in cases_of_cell(cell)))
+    return done
 
 
 def _quantity(word: str) -> tuple[str, float]:

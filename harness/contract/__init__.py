@@ -5,8 +5,10 @@ Standard library and pyarrow only, so that it imports in every framework's envir
 
 from harness.contract.attempts import RESUMED, process_name, split_name
 from harness.contract.compact import compact
+from harness.contract.direct import write_sealed
 from harness.contract.invariants import Refusal, rollout_refusals
 from harness.contract.ledger import PROCESS_DIED, ROLLOUTS_LOST, CellLedger, read_cell
+from harness.contract.native import NativeSeries
 from harness.contract.schema import QUEUE_EVENTS, ROLLED_BACK, SCHEMA_VERSION, STAGES, TABLES, WRITTEN
 from harness.contract.writer import BatchRefused, LedgerWriter
 
@@ -23,10 +25,12 @@ __all__ = [
     "BatchRefused",
     "CellLedger",
     "LedgerWriter",
+    "NativeSeries",
     "Refusal",
     "compact",
     "process_name",
     "read_cell",
     "rollout_refusals",
     "split_name",
+    "write_sealed",
 ]

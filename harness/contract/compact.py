@@ -66,18 +66,18 @@ def _write_table(
     table: str, parts: Iterator[StreamPart], history: History, ledger_dir: Path, cell_id: str
 ) -> dict[str, Any]:
     """Write a table, and beside it what of it was taken back; what the seal says of both."""
-    kept = _TableFile(table, parquet_path(ledger_dir, cell_id, table))
+    kept = TableFile(table, parquet_path(ledger_dir, cell_id, table))
     if table not in ROLLED_BACK:
         for part in parts:
             kept.add(part)
         return {table: kept.close()}
-    lost = _TableFile(table, parquet_path(ledger_dir, cell_id, f"lost_{table}"))
+    lost = TableFile(table, parquet_path(ledger_dir, cell_id, f"lost_{table}"))
     for part in parts:
         (kept if history.keeps(part.process, table, part.number) else lost).add(part)
     return {table: kept.close(), f"lost_{table}": lost.close()}
 
 
-class _TableFile:
+class TableFile:
     """A Parquet file that is written group by group, and seen only once it is whole."""
 
     def __init__(self, table: str, path: Path) -> None:

@@ -100,7 +100,7 @@ class LedgerWriter:
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._published: int | None = None
-        self.write("manifest", [{"key": f"process:{process}", "value": json.dumps(_identity(run_id))}])
+        self.write("manifest", [{"key": f"process:{process}", "value": json.dumps(identity(run_id))}])
         self.flush()
         # A process that dies of an exception still runs this; one that hangs writes no more rows, so the flush cannot
         # wait for the next one.
@@ -202,7 +202,7 @@ class LedgerWriter:
             self.flush()
 
 
-def _identity(run_id: str) -> dict[str, Any]:
+def identity(run_id: str) -> dict[str, Any]:
     """Who writes, and one wall-clock anchor, so that the monotonic clocks of several hosts can be lined up."""
     anchor = {"wall_ns": time.time_ns(), "perf_ns": time.perf_counter_ns()}
     return {"run_id": run_id, "pid": os.getpid(), "host": socket.gethostname(), "anchor": anchor}
