@@ -1,7 +1,7 @@
 """`rlaxes audit`: which numbers of logs and published tables cannot be, or exclude each other."""
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +30,13 @@ class Examined:
     readings: dict[str, dict[str, float]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+
+    def add(self, name: str, what: str, cases: Iterable[Case]) -> None:
+        """Ask every rule about the cases of one file or run."""
+        self.files[name] = what
+        for case in cases:
+            self.cases += 1
+            self.findings += findings(case, RULES)
 
     def as_dict(self) -> dict[str, object]:
         """For `rlaxes audit --json`."""
@@ -66,8 +73,8 @@ def _examine_one(source: Source, given: Mapping[str, float], done: Examined) -> 
     with source.open() as stream:
         match = recognise(stream, source.name, READERS)
     if match is not None:
-        done.files[source.name] = f"{match.found.framework} {match.found.shape}"
-        _ask(_of_log(source, match, given, done), done)
+        what = f"{match.found.framework} {match.found.shape}"
+        done.add(source.name, what, _of_log(source, match, given, done))
         return
     path = Path(source.name)
     if path.suffix not in TABLES or not path.exists():
@@ -78,9 +85,8 @@ def _examine_one(source: Source, given: Mapping[str, float], done: Examined) -> 
     except UserError as error:
         done.warnings.append(str(error))
         return
-    done.files[source.name] = "table"
     done.readings |= {case.name: numbers for case in cases if (numbers := readings(case))}
-    _ask(iter(cases), done)
+    done.add(source.name, "table", cases)
 
 
 def _of_log(source: Source, match: Match, given: Mapping[str, float], done: Examined) -> Iterator[Case]:
@@ -90,9 +96,3 @@ def _of_log(source: Source, match: Match, given: Mapping[str, float], done: Exam
     place = Place(source.name, key_map(match.found.framework), match.found.version, given)
     with source.open() as stream:
         yield from cases_of(match.reader.blocks(stream, warn), place)
-
-
-def _ask(cases: Iterator[Case], done: Examined) -> None:
-    for case in cases:
-        done.cases += 1
-        done.findings += findings(case, RULES)

@@ -50,6 +50,7 @@ class Rollouts:
     Attributes:
         group, trace: codes; `traces` names the latter.
         version: the policy version, the oldest of a completion's tokens where they have several.
+        newer_mean, newer_most: by how much its tokens' versions are above that one: on average, and at most.
         prompt_tokens, response_tokens, policy_tokens, known_logprobs: counts; the last of finite behaviour log-probs.
         kind, stop_reason, status: positions in the contract's lists of them.
         reward: total reward, NaN where there is none.
@@ -61,6 +62,8 @@ class Rollouts:
     trace: Array
     traces: list[str]
     version: Array
+    newer_mean: Array
+    newer_most: Array
     published: Array
     prompt_tokens: Array
     response_tokens: Array
@@ -124,6 +127,8 @@ def read_rollouts(ledger: CellLedger) -> Rollouts:
 
 _NAMES = (
     "version",
+    "newer_mean",
+    "newer_most",
     "published",
     "prompt_tokens",
     "response_tokens",
@@ -151,7 +156,7 @@ def _reduce(piece: pa.RecordBatch, behavior: Scratch) -> dict[str, Array]:
     whole = lengths(piece["policy_mask"])
     mask = flat_numbers(piece["policy_mask"], np.int32)
     return {
-        "version": _oldest_version(piece),
+        **_versions(piece),
         "published": integers(piece["published_version"], np.int32),
         "prompt_tokens": (whole - response).astype(np.int32),
         "response_tokens": response.astype(np.int32),
@@ -173,14 +178,21 @@ def _closed(column: Any, allowed: tuple[str, ...]) -> Array:
     return integers(pc.index_in(column, value_set=pa.array(allowed)), np.int8)
 
 
-def _oldest_version(piece: pa.RecordBatch) -> Array:
+def _versions(piece: pa.RecordBatch) -> dict[str, Array]:
+    """The oldest version of each completion, and how far its tokens lie above it."""
     version = integers(piece["policy_version"], np.int32)
+    mean: Array = np.zeros(len(version), np.float32)
+    most: Array = np.zeros(len(version), np.int32)
     tokens = piece["token_policy_versions"]
     if tokens.null_count < len(tokens):
-        counts = lengths(tokens)
-        oldest = by_run(np.minimum, flat_numbers(tokens, np.int32), counts, MISSING)
-        version = np.where(counts > 0, oldest, version)
-    return version
+        counts, flat = lengths(tokens), flat_numbers(tokens, np.int32)
+        told = counts > 0
+        oldest = by_run(np.minimum, flat, counts, MISSING)
+        version = np.where(told, oldest, version)
+        sums = by_run(np.add, flat.astype(np.int64), counts, 0)
+        mean = np.where(told, sums / np.maximum(counts, 1) - oldest, 0.0).astype(np.float32)
+        most = np.where(told, by_run(np.maximum, flat, counts, MISSING) - oldest, 0).astype(np.int32)
+    return {"version": version, "newer_mean": mean, "newer_most": most}
 
 
 def _knobs(decoding: Any) -> Array:

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from harness.audit import check_run
+from harness.audit.own import own_findings
 from harness.audit.violation import Violation
 from harness.compare.api import compare_rows, learning_checks
 from harness.measure.api import catalogue
@@ -76,6 +77,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         learning=[check.as_dict() for check in learning_checks(measured.results)],
         verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
+        findings=[finding.as_dict() for finding in own_findings(measured.own)],
         completions=measured.completions,
         series=measured.series,
         provenance=facts.provenance_of(manifest),

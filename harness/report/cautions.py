@@ -49,6 +49,15 @@ def _violations(model: ReportModel) -> Iterator[Caution]:
         yield Caution("ledger check", text)
 
 
+def _findings(model: ReportModel) -> Iterator[Caution]:
+    """One of each rule: the first, and how many more there are."""
+    for rule in dict.fromkeys(found["rule"] for found in model.findings):
+        here = [found for found in model.findings if found["rule"] == rule]
+        more = f", and {len(here) - 1} more findings of this rule" if len(here) > 1 else ""
+        first = here[0]
+        yield Caution("audit", f"{first['severity']}, {first['case']}: {first['evidence']} (rule {rule}{more}).")
+
+
 def _unfinished(model: ReportModel) -> Iterator[Caution]:
     if model.finished is None:
         yield Caution("run", "it has not ended: cells are missing, and the same command goes on where it stopped.")
@@ -149,6 +158,7 @@ def _code(model: ReportModel) -> Iterator[Caution]:
 
 FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _violations,
+    _findings,
     _unfinished,
     _bad_cells,
     _drills,

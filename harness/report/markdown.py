@@ -199,9 +199,20 @@ def _cells(model: ReportModel) -> list[str]:
     rows = [[code(c["cell_id"]), _status(c), _wall(c), escape(c["reason"] or "")] for c in cells_view(model)]
     lines = ["## Cells", "", *grid(["cell", "status", "wall time", "reason"], rows), "### Ledger check", ""]
     if not model.violations:
-        return [*lines, "The ledgers are whole and lawful.", ""]
+        return [*lines, "The ledgers are whole and lawful.", "", *_findings(model)]
     broken = [[code(v["rule"]), code(v["table"]), escape(v["where"]), escape(v["detail"])] for v in model.violations]
-    return [*lines, *grid(["rule", "table", "where", "what was found"], broken)]
+    return [*lines, *grid(["rule", "table", "where", "what was found"], broken), *_findings(model)]
+
+
+def _findings(model: ReportModel) -> list[str]:
+    lines = ["### Audit of the figures", ""]
+    if not model.findings:
+        return [*lines, "No figure is impossible, and none contradicts another, by the rules of `rlaxes audit`.", ""]
+    told = [
+        [code(f["rule"]), f["severity"], escape(f["case"]), escape(f["evidence"]), escape(f["would_be_true_if"])]
+        for f in model.findings
+    ]
+    return [*lines, *grid(["rule", "severity", "where", "evidence", "would be true if"], told)]
 
 
 def _status(cell: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.audit import check_run
+from harness.audit.own import OwnCell
 from harness.audit.violation import Violation
 from harness.compare.drill import DrillVerdict, judge_drill, unjudged
 from harness.compare.drill_evidence import Evidence
@@ -19,6 +20,7 @@ from harness.measure.view import CellView
 from harness.report.completions import some_completions
 from harness.report.model import Completion
 from harness.report.observed import Observation, observe
+from harness.report.own import own_cell
 from harness.report.perfetto import write_perfetto
 
 Cell = dict[str, Any]
@@ -38,6 +40,7 @@ class Measured:
     observed: dict[str, list[Observation]] = field(default_factory=dict)
     completions: list[Completion] = field(default_factory=list)
     verdicts: list[DrillVerdict] = field(default_factory=list)
+    own: list[OwnCell] = field(default_factory=list)
 
 
 def load_manifest(run: Path) -> dict[str, Any]:
@@ -87,6 +90,15 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
     return measured
 
 
+def own_cells(run: Path) -> list[OwnCell]:
+    """The measured cells of a run as the audit asks about them.
+
+    Raises:
+        UserError: the folder holds no run.
+    """
+    return measure_run(run, load_manifest(run), check_run(run)).own
+
+
 def disturbed(cell: Cell) -> bool:
     """Whether a drill did something to a cell."""
     return bool(cell["fault"] != "none")
@@ -134,8 +146,10 @@ def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str
     view = _view(run, manifest, cell)
     ledger = view.tables.ledger
     column = column_of(cell)
-    measured.results.append(CellResult(**found, values=measure_cell(view)))
+    result = CellResult(**found, values=measure_cell(view))
+    measured.results.append(result)
     measured.series[cell["cell_id"]] = series_cell(view)
+    measured.own.append(own_cell(cell["cell_id"], result, measured.series[cell["cell_id"]], view, manifest))
     measured.self_reports.setdefault(column, []).append(self_report_cell(view))
     if len(measured.self_reports[column]) == 1:
         measured.observed.setdefault(cell["adapter"], []).extend(observe(view, cell["layout"]))

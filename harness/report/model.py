@@ -120,7 +120,8 @@ class ReportModel:
     """A whole report. `cells` and `violations` are as in `manifest.json` and `rlaxes check --json`; `machine`, `task`
     and `code` are facts to print, in their order; `provenance` is what a repetition needs. `verdicts` are those of the
     cells that were disturbed on purpose (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else;
-    `learning` are the learning checks (`harness.compare.learning.LearningCheck.as_dict`)."""
+    `learning` are the learning checks (`harness.compare.learning.LearningCheck.as_dict`); `findings` are those of the
+    audit's rules over the run's own figures, as in `rlaxes audit --json`."""
 
     title: str
     run_id: str
@@ -141,6 +142,7 @@ class ReportModel:
     learning: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     violations: list[dict[str, str]] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
     completions: list[Completion] = field(default_factory=list)
     series: dict[str, Any] = field(default_factory=dict)
     figures: list[Figure] = field(default_factory=list)

@@ -129,19 +129,21 @@ def loop_cell(
     updates: dict[int, dict[str, Any]] | None = None,
     notes: dict[str, Any] | None = None,
     steps: int = STEPS,
+    batches: dict[int, dict[str, Any]] | None = None,
     **tables: list[dict[str, Any]],
 ) -> CellLedger:
     """The ledger of the loop.
 
     Args:
-        changes: columns of the rollouts of every batch.
+        changes: columns of the rollouts of every batch; `batches`: of single ones, by step.
         updates: columns of single updates, by step.
         notes: notes beside `NOTES`, or in place of them.
         tables: further rows of other tables.
     """
     with LedgerWriter(folder / "streams", "main", "run/cell") as writer:
         for step in range(steps):
-            write_step(writer, step, changes or {}, (updates or {}).get(step, {}))
+            changed = (changes or {}) | (batches or {}).get(step, {})
+            write_step(writer, step, changed, (updates or {}).get(step, {}))
         for table, rows in tables.items():
             writer.write(table, rows)
         for key, content in (NOTES | (notes or {})).items():

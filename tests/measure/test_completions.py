@@ -29,6 +29,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Figures:
         ("completion_length", 4.0),
         ("completion_length_p50", 4.0),
         ("completion_length_p95", 6.0),
+        ("completion_length_max", 6.0),
         ("stop_reason_share[eos]", 0.5),
         ("stop_reason_share[length]", 0.25),
         ("stop_reason_share[stop]", 0.25),

@@ -50,6 +50,15 @@ def test_first_batches_of_such_a_run_are_younger(tmp_path: Path) -> None:
     assert found["mismatch_mean"].n == 80
 
 
+def test_each_token_has_the_lag_of_the_version_that_sampled_it(tmp_path: Path) -> None:
+    """Completions of 4, 2, 4, 6 tokens, trained at version 3. The second began two versions ago, the last one ago."""
+    sampled = [[3] * 4, [1, 1], [3] * 4, [2, 2, 2, 3, 3, 3]]
+    found = loop_figures(loop_cell(tmp_path, batches={3: {"token_policy_versions": sampled}}), warmup_steps=3)
+    assert [found[f"token_lag[{which}]"].value for which in ("smallest", "mean", "largest")] == [0, (2 * 2 + 3) / 16, 2]
+    assert found["token_lag[mean]"].n == 16
+    assert [found[f"lag_{q}"].value for q in ("p50", "max")] == [0, 2]
+
+
 def test_age_in_seconds(tmp_path: Path) -> None:
     """A completion of length n ends (n - 1) / 7 of the 20 ms of decode after the first token; then come the rest of
     decode, 2 ms of verifier and 1 ms of batch assembly before the step starts."""

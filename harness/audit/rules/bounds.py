@@ -7,7 +7,8 @@ from harness.audit.quantities import QUANTITIES, Case
 from harness.audit.rule import Breach, Register
 
 register = Register()
-SHARES = ("mfu", "clipped_share", "degenerate_fraction", "ess_share")
+SHARES = ("mfu", "clipped_share", "degenerate_fraction", "ess_share", "share")
+ROUNDING = 1e-6
 AMOUNTS = frozenset(name for name, (unit, _) in QUANTITIES.items() if unit in {"s", "tokens", "tokens/s", "bytes"})
 LOG_ROOM = 1e-6
 """What float32 leaves above 0 in a log-probability."""
@@ -30,9 +31,10 @@ def share_outside(case: Case) -> Iterator[Breach]:
     """Every share but an MFU above 1, which has a rule of its own."""
     for name in SHARES:
         for share in case.of(name):
-            if share.value < 0 or (share.value > 1 and name != "mfu"):
+            if share.value < 0 or (share.value > 1 + ROUNDING and name != "mfu"):
+                named = share.part or name
                 yield Breach(
-                    share.where, f"{name} {share.value:g}", "it is a percentage, or a sum, under a share's name"
+                    share.where, f"{named} {share.value:g}", "it is a percentage, or a sum, under a share's name"
                 )
 
 
@@ -42,7 +44,7 @@ def memory_over_card(case: Case) -> Iterator[Breach]:
     card = case.one("memory_card")
     if card is None:
         return
-    for name in ("memory_allocated", "memory_reserved"):
+    for name in ("memory_allocated", "memory_reserved", "memory_used"):
         for peak in case.of(name):
             if peak.value > card.value:
                 yield Breach(

@@ -73,6 +73,13 @@ class CompletionLengthP95(CompletionLengthQuantile):
 
 
 @figure
+class CompletionLengthMax(CompletionLengthQuantile):
+    """Policy tokens of the longest completion; of one turn, never above the task's limit."""
+
+    tag, title, share = "completion_length_max", "Completion length, largest", 1.0
+
+
+@figure
 class StopReasons(Measure):
     """Share of the completions of the window that stopped for each reason."""
 

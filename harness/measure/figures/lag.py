@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.measure.columns import Array
-from harness.measure.measure import Measure, figure
+from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.values import Value
 from harness.measure.view import CellView
 
@@ -136,6 +136,29 @@ class AgeMax(AgeSeconds):
     """Largest number of seconds from the end of a record's generation to the first forward pass of its step."""
 
     tag, title, share = "age_seconds_max", "Age, largest", 1.0
+
+
+@figure
+class TokenLag(LagMeasure):
+    """Policy lag u - v of the consumed policy tokens, each at the version that sampled it: smallest, mean and largest.
+    A completion that several versions sampled has one lag in the figures above, that of its oldest token."""
+
+    tag, title, unit, direction = "token_lag", "Policy lag of a token", "updates", "lower"
+    source, needs = "12.4.1", ("trained.policy_version", "rollouts.token_policy_versions")
+    variants, members = "summary", ("smallest", "mean", "largest")
+
+    def compute(self, view: CellView) -> list[Value]:
+        """Weighted by the tokens that each step trains on."""
+        trained, rollouts = view.tables.trained, view.tables.rollouts
+        rows = np.flatnonzero(view.trained & (trained.lag >= 0) & (trained.policy_tokens > 0))
+        if not len(rows):
+            raise UnmeasuredError("no consumed record tells the version that it was sampled at")
+        lag, sampled, tokens = trained.lag[rows], trained.rollout[rows], trained.policy_tokens[rows]
+        count = int(tokens.sum())
+        mean = float(((lag - rollouts.newer_mean[sampled]) * tokens).sum() / count)
+        lowest = float((lag - rollouts.newer_most[sampled]).min())
+        found = {"smallest": lowest, "mean": mean, "largest": float(lag.max())}
+        return [self.value(value, count, variant=name) for name, value in found.items()]
 
 
 @figure
