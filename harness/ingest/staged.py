@@ -85,9 +85,7 @@ def _settings(block: Block, settings: dict[str, str]) -> None:
     """Of a setting that is said twice, the first holds."""
     said = dict(block.words)
     if block.kind == "config":
-        said = {
-            key: str(int(value)) if value.is_integer() else str(value) for key, value in block.values.items()
-        } | said
+        said = {key: f"{value:.15g}" for key, value in block.values.items()} | said
     for key, value in said.items():
         if len(settings) < MOST_SETTINGS:
             settings.setdefault(key, value)
