@@ -8,7 +8,7 @@ from harness.ingest.reading import Warn
 
 PIECE_BYTES = 4 * 1024 * 1024
 LONGEST_LINE = 16 * 1024 * 1024
-"""A line beyond this is cut there: 10 GB of one line are no log."""
+"""A line beyond this is cut: 10 GB of one line are no log. One of progress bars, at its last carriage return."""
 ANSI = rb"\x1b\[[0-?]*[ -/]*[@-~]"
 
 
@@ -30,6 +30,7 @@ def pieces(stream: BinaryIO, warn: Warn, size: int = PIECE_BYTES) -> Iterator[Pi
         if not cut and len(data) < LONGEST_LINE:
             rest = data
             continue
+        cut = cut or data.rfind(b"\r") + 1
         if not cut:
             warn(number, f"a line of more than {LONGEST_LINE >> 20} MiB: cut there")
             cut = len(data)
