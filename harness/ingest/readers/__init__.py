@@ -3,8 +3,20 @@
 from harness.ingest.readers.json_lines import JsonLines
 from harness.ingest.readers.nemo_rl_console import NemoRlConsole
 from harness.ingest.readers.openrlhf_console import OpenRlhfConsole
+from harness.ingest.readers.skyrl_console import SkyRlConsole
+from harness.ingest.readers.skyrl_csv import SkyRlCsv
+from harness.ingest.readers.trl_console import TrlConsole
 from harness.ingest.readers.trl_trainer_state import TrlTrainerState
 from harness.ingest.readers.verl_console import VerlConsole
 from harness.ingest.reading import Reader
 
-READERS: tuple[Reader, ...] = (TrlTrainerState(), NemoRlConsole(), VerlConsole(), OpenRlhfConsole(), JsonLines())
+READERS: tuple[Reader, ...] = (
+    TrlTrainerState(),
+    NemoRlConsole(),
+    VerlConsole(),
+    OpenRlhfConsole(),
+    SkyRlConsole(),
+    SkyRlCsv(),
+    TrlConsole(),
+    JsonLines(),
+)

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from harness.ingest.readers.trl_values import Once, block_of
+from harness.ingest.flat import flatten
+from harness.ingest.readers.trl_values import entry_block
 from harness.ingest.reading import Block, Recognised, Warn
+from harness.ingest.told import Told
 
 HISTORY = re.compile(rb'"log_history"\s*:\s*\[')
 SETTING = re.compile(
@@ -42,16 +44,17 @@ class TrlTrainerState:
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block an entry. The settings around a history come after it, as one block of kind `config`."""
-        text, once = _Text(stream), Once(warn)
-        histories = 0
+        text, told = _Text(stream), Told(warn)
         settings: dict[str, float] = {}
+        histories = 0
         while text.skip_to_history(settings):
             if histories:
                 yield from _config(settings, text.line, _scope(histories))
-                warn(text.line, f"a further log_history: its entries are kept apart, as {_scope(histories + 1)!r}")
+                told(text.line, f"a further log_history: its entries are kept apart, as {_scope(histories + 1)!r}")
             histories += 1
-            yield from _entries(text, once, _scope(histories))
+            yield from _entries(text, told, _scope(histories))
         yield from _config(settings, text.line, _scope(histories))
+        told.end()
 
 
 def _scope(history: int) -> str:
@@ -110,29 +113,27 @@ class _Text:
         return None
 
 
-def _entries(text: _Text, once: Once, scope: str) -> Iterator[Block]:
+def _entries(text: _Text, told: Told, scope: str) -> Iterator[Block]:
     """The entries up to the bracket that closes their list; nothing of an entry that the file ends in."""
     while (raw := text.next_entry()) != b"":
         if raw is not None:
-            yield from _block(raw, text.line - raw.count(b"\n"), once, scope)
+            yield from _block(raw, text.line - raw.count(b"\n"), told, scope)
         elif len(text.data) - text.at > LONGEST_ENTRY:
-            once(
-                text.line,
-                "(long)",
-                f"an entry of more than {LONGEST_ENTRY >> 20} MiB: it and what follows are not read",
-            )
+            told(text.line, f"an entry of more than {LONGEST_ENTRY >> 20} MiB: it and what follows are not read")
             return
         elif not text.more():
-            once(text.line, "(torn)", "the file ends within log_history: the entries that it has whole were read")
+            told(text.line, "the file ends within log_history: the entries that it has whole were read")
             return
 
 
-def _block(raw: bytes, line: int, once: Once, scope: str) -> Iterator[Block]:
+def _block(raw: bytes, line: int, told: Told, scope: str) -> Iterator[Block]:
+    text = raw.decode("utf-8", "replace")
     try:
-        entry = json.loads(raw)
+        entry = json.loads(text)
     except (ValueError, RecursionError):
         entry = None
-    if isinstance(entry, dict):
-        yield block_of(entry, line, once, scope=scope)
-    else:
-        once(line, "(broken)", "something in log_history is no entry: left out")
+    if not isinstance(entry, dict):
+        told(line, "something in log_history is no entry: left out")
+        return
+    flat = flatten(entry, lambda words: told(line, words), text)
+    yield entry_block(flat.values, line, scope=scope, words=flat.words)

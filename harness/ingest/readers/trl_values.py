@@ -1,63 +1,41 @@
 """What the entries of TRL's logs have in common, whether they come from a trainer state or from a console."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from harness.ingest.reading import Block, Kind, Warn
+from harness.ingest.reading import Block, Kind
 
-GRPO_KEYS = ("reward_std", "frac_reward_zero_std", "completion_length", "completions/", "rewards/", "objective/")
+OF_REWARDS = ("reward_std", "frac_reward_zero_std", "completion_length", "completions/", "rewards/", "objective/")
 """What a log of GRPO, RLOO or PPO has and one of supervised training has not; a key, or how keys begin."""
-SUMMARY_KEY, EVAL = "train_runtime", "eval_"
-MOST_WARNINGS = 100
+SUMMARY, EVAL, ASYNCHRONOUS = "train_runtime", "eval_", "sample/staleness_mean"
 
 
-class Once:
-    """Passes on one warning for each topic, so that a file with the same trouble in each entry says it once.
-
-    Says nothing after `MOST_WARNINGS` topics: what a hostile file can make it remember is bounded.
-    """
-
-    def __init__(self, warn: Warn) -> None:
-        self._warn, self._told = warn, set[str]()
-
-    def __call__(self, line: int, topic: str, words: str) -> None:
-        """Warn of a topic, if it is a new one."""
-        if topic not in self._told and len(self._told) < MOST_WARNINGS:
-            self._told.add(topic)
-            self._warn(line, words)
+def speaks_of_rewards(keys: Iterable[str]) -> bool:
+    """Whether an entry is one of GRPO, RLOO or PPO."""
+    return any(key.removeprefix(EVAL).startswith(OF_REWARDS) for key in keys)
 
 
-def block_of(entry: Mapping[str, Any], line: int, once: Once, step: int | None = None, scope: str = "") -> Block:
-    """One entry of `log_history`, or one dict of the console, as a block.
+def entry_block(
+    values: dict[str, float], line: int, step: int | None = None, scope: str = "", words: dict[str, str] | None = None
+) -> Block:
+    """An entry as a block.
+
+    The one at the end of training has the seconds of the whole run and, beside them, means of what came after the last
+    entry of a step: it is a `summary`, so that these are taken for neither.
 
     Args:
-        step: of the place where it stands; a `step` in the entry itself goes before it.
+        step: of the place where it stands; a `step` among the values goes before it and is none of them.
     """
-    written = entry.get("step")
-    if isinstance(written, int | float) and written == written // 1:
+    written = values.pop("step", None)
+    if written is not None and written.is_integer():
         step = int(written)
-    values = dict(_numbers(entry, line, once))
-    return Block(step, line, _kind(entry), values, scope)
+    words = dict(words or {})
+    if ASYNCHRONOUS in values:
+        words["mode"] = "async"
+    return Block(step, line, _kind(values), values, scope, words)
 
 
-def tells_of_rewards(keys: Mapping[str, Any]) -> bool:
-    """Whether an entry is one of GRPO, RLOO or PPO."""
-    return any(key.startswith(GRPO_KEYS) for key in keys)
-
-
-def _numbers(entry: Mapping[str, Any], line: int, once: Once) -> Iterator[tuple[str, float]]:
-    """Its numbers but the step; some versions of transformers write a number as text (`'loss': '0.1'`)."""
-    for key, value in entry.items():
-        if key == "step":
-            continue
-        try:
-            yield key, float(value)
-        except (TypeError, ValueError, OverflowError):
-            once(line, key, f"{key[:80]}: {str(value)[:60]!r} is no number: left out")
-
-
-def _kind(entry: Mapping[str, Any]) -> Kind:
-    if SUMMARY_KEY in entry:
+def _kind(values: dict[str, float]) -> Kind:
+    if SUMMARY in values:
         return "summary"
-    named = [key for key in entry if key not in ("step", "epoch")]
+    named = values.keys() - {"epoch"}
     return "validation" if named and all(key.startswith(EVAL) for key in named) else "training"
