@@ -1,10 +1,8 @@
 """The check that the installed version still has every place that the adapter holds on to."""
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import redirect_stdout
 from typing import Any
 
 from adapters.openrlhf.cpu import table as cpu
@@ -15,8 +13,7 @@ from adapters.openrlhf.patch import Patch
 from adapters.openrlhf.settings import computes_in_float32
 from adapters.openrlhf.shape import on_gpu
 from adapters.openrlhf.table import ENGINES, PINNED, WATCHED
-from harness.errors import SystemFailure
-from harness.probe.hooks import HookPoint, verify_hooks
+from harness.probe.hooks import HookPoint, require_hooks, verify_hooks
 
 AGENT = (
     HookPoint("openrlhf.utils.agent:AgentExecutorBase.execute", "tokens", "the plug-in's method", ("sampling_params",)),
@@ -36,10 +33,6 @@ RAY = (
     ),
     HookPoint("ray._private.services:get_node", "startup", "is asked for longer whether the raylet is there"),
 )
-
-
-class HookDrift(SystemFailure):
-    """The installed OpenRLHF is not the one that the adapter holds on to; the message begins with `hook drift`."""
 
 
 def patches_of(cell: Mapping[str, Any], *, watched: bool) -> tuple[Patch, ...]:
@@ -68,22 +61,13 @@ def hook_drift() -> list[str]:
 
 def check_hooks(patches: Iterable[Patch]) -> None:
     """Raise HookDrift, naming every place of these patches that the installed version no longer has."""
-    if messages := drift_of(patches):
-        raise HookDrift("; ".join(messages))
+    require_hooks(drift_of(patches))
 
 
 def drift_of(patches: Iterable[Patch]) -> list[str]:
     """One message for each place that these patches, the plug-in and the command line hold on to and that is gone."""
     points = [point for patch in patches for point in patch.holds]
     return [*flag_drift(EVERY_FLAG), *verify_hooks([*AGENT, *RAY, *points])]
-
-
-def print_drift() -> int:
-    """Write the drift messages as a JSON list to standard output; 0 where there is none, else 1."""
-    with redirect_stdout(sys.stderr):  # vLLM logs to standard output
-        messages = hook_drift()
-    json.dump(messages, sys.stdout)
-    return 1 if messages else 0
 
 
 def _torch_version() -> str:

@@ -7,43 +7,14 @@ import time
 
 STARTED = time.perf_counter_ns()
 
-import json  # noqa: E402  (imports are part of the start-up that STARTED times)
-import sys  # noqa: E402
-from contextlib import ExitStack  # noqa: E402
-from pathlib import Path  # noqa: E402
+import sys  # noqa: E402  (imports are part of the start-up that STARTED times)
 
-from harness.errors import RlaxesError  # noqa: E402
-from harness.probe import Probe  # noqa: E402
+from harness.probe.process import run_process  # noqa: E402
 
 
 def main() -> int:
     """Run the cell that RLAXES_CELL names; an exception is written to the ledger and raised on."""
-    if "--check-hooks" in sys.argv[1:]:
-        from adapters.openrlhf.hooks import print_drift
-
-        return print_drift()
-    probe = Probe.from_environment()
-    try:
-        from adapters.openrlhf.run import run_cell
-
-        with ExitStack() as stack:
-            result = run_cell(probe, STARTED, stack)
-    except BaseException as error:
-        probe.fault(*_judge(error), "adapters.openrlhf.inside", f"{type(error).__name__}: {error}")
-        probe.flush()
-        raise
-    probe.close()
-    Path(probe.cell["directory"], "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-    return 0
-
-
-def _judge(error: BaseException) -> tuple[str, str]:
-    """The kind and the cause of a fault."""
-    if isinstance(error, MemoryError):
-        return "out_of_memory", "system"
-    if "hook drift" in str(error):
-        return "hook_drift", "harness"
-    return ("system_failure" if isinstance(error, RlaxesError) else "exception"), "system"
+    return run_process("adapters.openrlhf", STARTED, "torch and OpenRLHF")
 
 
 if __name__ == "__main__":

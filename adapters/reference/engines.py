@@ -1,14 +1,12 @@
 """Picks the engine that a cell asks for; each engine's library is imported only where it is wanted."""
 
-import importlib.util
 from functools import partial
 from typing import Any
 
 from adapters.reference.engine import Engine
 from adapters.reference.engine_thread import EngineThread
 from adapters.reference.settings import Settings
-from harness.errors import SystemFailure
-from harness.probe.hooks import verify_hooks
+from harness.probe.hooks import require_hooks, verify_hooks
 
 
 def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int, *, shared: bool) -> Engine:
@@ -16,32 +14,15 @@ def make_engine(settings: Settings, model: Any, longest_prompt: int, eos: int, *
     `shared` says that `model` is the trained module itself; elsewhere calls may come from any thread.
 
     Raises:
-        SystemFailure: the installed library is not what the engine relies on.
+        HookDrift: the installed library is not what the engine relies on.
     """
     if settings.engine == "vllm":
         from adapters.reference import engine_vllm
 
-        _check(engine_vllm.HOOKS)
+        require_hooks(verify_hooks(engine_vllm.HOOKS))
         make = partial(engine_vllm.VllmEngine, settings, model, longest_prompt, eos)
         return make() if shared else EngineThread(make)
     from adapters.reference import engine_transformers
 
-    _check(engine_transformers.HOOKS)
+    require_hooks(verify_hooks(engine_transformers.HOOKS))
     return engine_transformers.TransformersEngine(settings, model, longest_prompt, eos, shared=shared)
-
-
-def hook_drift() -> list[str]:
-    """One message for each place where an installed library no longer is what an engine holds on to."""
-    from adapters.reference import engine_transformers
-
-    messages = verify_hooks(engine_transformers.HOOKS)
-    if importlib.util.find_spec("vllm") is not None:
-        from adapters.reference import engine_vllm
-
-        messages += verify_hooks(engine_vllm.HOOKS)
-    return messages
-
-
-def _check(hooks: Any) -> None:
-    if messages := verify_hooks(hooks):
-        raise SystemFailure("; ".join(messages))

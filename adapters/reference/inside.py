@@ -1,57 +1,20 @@
 """Runs one cell in the reference loop's own environment: `python -m adapters.reference.inside`, with RLAXES_CELL set.
 
-`--check-hooks` runs nothing: it prints what drifted in the installed libraries as a JSON list and exits with 1 if any
-did.
+`--check-hooks` only prints what drifted in the installed versions as a JSON list, and exits with 1 if any did.
 """
 
 import time
 
 STARTED = time.perf_counter_ns()
 
-import json  # noqa: E402  (imports are part of the start-up that STARTED times)
-import sys  # noqa: E402
-from contextlib import ExitStack  # noqa: E402
-from pathlib import Path  # noqa: E402
+import sys  # noqa: E402  (imports are part of the start-up that STARTED times)
 
-from harness.errors import RlaxesError, UserError  # noqa: E402
-from harness.probe import Probe  # noqa: E402
+from harness.probe.process import run_process  # noqa: E402
 
 
 def main() -> int:
     """Run the cell that RLAXES_CELL names; an exception is written to the ledger and raised on."""
-    if "--check-hooks" in sys.argv[1:]:
-        return _print_drift()
-    probe = Probe.from_environment()
-    probe.progress(0, probe.cell["task"]["steps"], "importing torch")
-    try:
-        from adapters.reference.run import run_cell
-
-        with ExitStack() as stack:
-            result = run_cell(probe, STARTED, stack)
-    except BaseException as error:
-        probe.fault(*_judge(error), "adapters.reference.inside", f"{type(error).__name__}: {error}")
-        probe.flush()
-        raise
-    probe.close()
-    Path(probe.cell["directory"], "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-    return 0
-
-
-def _print_drift() -> int:
-    from adapters.reference.engines import hook_drift
-
-    messages = hook_drift()
-    json.dump(messages, sys.stdout)
-    return 1 if messages else 0
-
-
-def _judge(error: BaseException) -> tuple[str, str]:
-    """The kind and the cause of a fault."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return "out_of_memory", "system"
-    if isinstance(error, UserError):
-        return "settings", "harness"
-    return ("system_failure" if isinstance(error, RlaxesError) else "exception"), "system"
+    return run_process("adapters.reference", STARTED, "torch")
 
 
 if __name__ == "__main__":

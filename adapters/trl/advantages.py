@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adapters.trl.hooks import HookDrift
+from harness.probe.hooks import HookDrift
 
 STD_DDOF = 1
 STD_EPS = 1e-4

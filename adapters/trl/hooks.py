@@ -3,21 +3,14 @@
 import ast
 import importlib
 import inspect
-import json
-import sys
 import textwrap
 from dataclasses import dataclass
 
-from harness.errors import SystemFailure
-from harness.probe.hooks import HookPoint, verify_hooks
+from harness.probe.hooks import HookDrift, HookPoint, verify_hooks
 
 TRAINER = "trl.trainer.grpo_trainer:GRPOTrainer"
 GENERATION = "transformers.generation.utils:GenerationMixin"
 VLLM = "trl.generation.vllm_generation:VLLMGeneration"
-
-
-class HookDrift(SystemFailure):
-    """The installed TRL no longer behaves as the adapter relies on; the message begins with `hook drift`."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +91,6 @@ def hook_drift() -> list[str]:
     return messages or [message for returned in RETURNS if (message := _returns_drift(returned))]
 
 
-def check_hooks() -> None:
-    """Raise HookDrift, naming the first place, if the installed version drifted."""
-    if messages := hook_drift():
-        raise HookDrift("; ".join(messages))
-
-
 def check_returned(returned: Returned, values: object) -> None:
     """Raise HookDrift if a private method returned anything but a tuple of the expected length."""
     if not isinstance(values, tuple) or len(values) != len(returned.fields):
@@ -129,10 +116,3 @@ def _returns_drift(returned: Returned) -> str | None:
     if lengths == {len(returned.fields)}:
         return None
     return f"hook drift: {returned.target} returns {sorted(lengths)} values, not {returned.fields}"
-
-
-def print_drift() -> int:
-    """Write the drift messages as a JSON list to standard output; 0 where there is none, else 1."""
-    messages = hook_drift()
-    json.dump(messages, sys.stdout)
-    return 1 if messages else 0

@@ -7,51 +7,14 @@ import time
 
 STARTED = time.perf_counter_ns()
 
-import json  # noqa: E402  (imports are part of the start-up that STARTED times)
-import sys  # noqa: E402
-from contextlib import ExitStack  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import sys  # noqa: E402  (imports are part of the start-up that STARTED times)
 
-from harness.probe import Probe  # noqa: E402
+from harness.probe.process import run_process  # noqa: E402
 
 
 def main() -> int:
     """Run the cell that RLAXES_CELL names; an exception is written to the ledger and raised on."""
-    if "--check-hooks" in sys.argv[1:]:
-        from adapters.trl.hooks import print_drift
-
-        return print_drift()
-    probe = Probe.from_environment()
-    probe.progress(0, probe.cell["task"]["steps"], "importing torch and TRL")
-    try:
-        from adapters.trl.run import run_cell
-
-        with ExitStack() as stack:
-            result = run_cell(probe, STARTED, stack)
-    except BaseException as error:
-        _record(probe, error)
-        raise
-    probe.close()
-    Path(probe.cell["directory"], "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-    return 0
-
-
-def _record(probe: Probe, error: BaseException) -> None:
-    """Write the fault and everything buffered; the traceback follows on standard error."""
-    where = "adapters.trl.inside"
-    detail = f"{type(error).__name__}: {error}"
-    kind, cause = _judge(error)
-    probe.fault(kind, cause, where, detail)
-    probe.flush()
-
-
-def _judge(error: Any) -> tuple[str, str]:
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return "out_of_memory", "system"
-    if type(error).__name__ == "HookDrift":
-        return "hook_drift", "harness"
-    return "exception", "system"
+    return run_process("adapters.trl", STARTED, "torch and TRL")
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ from adapters.trl.advantages import check_advantages
 from adapters.trl.batch import GeneratedBatch, Row, trace_id
 from adapters.trl.checkpoints import Checkpoints
 from adapters.trl.engine import GenerateEngine, VllmEngine, parameter_bytes
-from adapters.trl.hooks import GENERATE, HookDrift, check_returned, check_scored
+from adapters.trl.hooks import GENERATE, check_returned, check_scored
 from adapters.trl.readback import absent_stages, settings_in_force
 from adapters.trl.reward import VerifierReward
 from adapters.trl.stages import StageClock
 from harness.probe import Probe
 from harness.probe.faults import Faults
+from harness.probe.hooks import HookDrift
 
 ROW = "rlaxes_row"
 """Key of the row numbers that ride through TRL's shuffle and split (on the CPU: reading them waits for no device)."""

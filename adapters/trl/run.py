@@ -14,7 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from adapters.trl.batch import order_of_prompts
 from adapters.trl.checkpoints import Checkpoints
-from adapters.trl.hooks import check_hooks
+from adapters.trl.hooks import hook_drift
 from adapters.trl.observer import Observer
 from adapters.trl.readback import PACKAGES
 from adapters.trl.reward import VerifierReward
@@ -22,6 +22,7 @@ from adapters.trl.settings import generated_batches, grpo_arguments, uses_vllm
 from adapters.trl.trainer import ProbedGRPOTrainer, ProgressCallback
 from harness.errors import SystemFailure
 from harness.probe import Probe
+from harness.probe.hooks import require_hooks
 from harness.probe.readback import model_facts, parameter_sha256, threads, versions
 from harness.task.bundle import Bundle
 from harness.task.faulty_verifier import start_verifier
@@ -36,7 +37,7 @@ def run_cell(probe: Probe, started: int, stack: ExitStack) -> dict[str, Any]:
     Returns:
         the run in short, also for a bare twin: final loss, parameter hash, seconds that `train()` took.
     """
-    check_hooks()
+    require_hooks(hook_drift())
     cell = probe.cell
     torch.set_num_threads(cell["profile"]["threads"])
     bundle = Bundle.load(Path(cell["bundle"]))

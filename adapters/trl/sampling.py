@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from adapters.trl.hooks import HookDrift
+from harness.probe.hooks import HookDrift
 
 HOLD_BYTES = 4 * 2**20
 """Scores held before they are reduced to one number a token: a small vocabulary costs one reduction a batch, a large

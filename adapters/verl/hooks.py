@@ -1,6 +1,5 @@
 """Where the adapter holds on to verl and vLLM, as data, and the check that what is installed still has each place."""
 
-import json
 import os
 import sys
 import tempfile
@@ -79,13 +78,6 @@ def hook_drift() -> list[str]:
 
         points += plugin.HOOKS
     return verify_hooks(points)
-
-
-def print_drift() -> int:
-    """Write the drift messages as a JSON list to standard output; 0 where there is none, else 1."""
-    messages = hook_drift()
-    sys.stdout.write("\n" + json.dumps(messages) + "\n")
-    return 1 if messages else 0
 
 
 def _has_gpu() -> bool:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ RESULT = "result.partial.json"
 """What the process of verl's trainer leaves for this one, in verl's folder."""
 
 
-def run_cell(probe: Probe, started: int) -> dict[str, Any]:
+def run_cell(probe: Probe, started: int, _: ExitStack) -> dict[str, Any]:
     """Run a cell to its end; returns the run in short. `started` is when it began, `time.perf_counter_ns()`."""
     cell = probe.cell
     folder = home(cell)

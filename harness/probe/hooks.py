@@ -5,6 +5,12 @@ import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from harness.errors import SystemFailure
+
+
+class HookDrift(SystemFailure):
+    """The installed framework is not the one that the adapter holds on to; the message begins with `hook drift`."""
+
 
 @dataclass(frozen=True)
 class HookPoint:
@@ -26,6 +32,12 @@ class HookPoint:
 def verify_hooks(points: Iterable[HookPoint]) -> list[str]:
     """One message for each hook point that the installed version no longer has; empty where all hold."""
     return [message for point in points if (message := _drift(point))]
+
+
+def require_hooks(messages: list[str]) -> None:
+    """Raise HookDrift with all of them, if there are any."""
+    if messages:
+        raise HookDrift("; ".join(messages))
 
 
 def _drift(point: HookPoint) -> str | None:

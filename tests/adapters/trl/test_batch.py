@@ -3,9 +3,9 @@ import pytest
 
 from adapters.trl.advantages import check_advantages, expected_advantages
 from adapters.trl.batch import GeneratedBatch
-from adapters.trl.hooks import HookDrift
 from harness.contract.invariants import rollout_refusals
 from harness.contract.writer import to_batch
+from harness.probe.hooks import HookDrift
 from harness.task.verifier import Verdict
 
 FACTS = {

@@ -9,8 +9,9 @@ from trl import GRPOTrainer
 
 from adapters.trl import inside
 from adapters.trl.advantages import check_advantages
-from adapters.trl.hooks import GENERATE, HookDrift, Returned, check_returned, hook_drift
+from adapters.trl.hooks import GENERATE, Returned, check_returned, hook_drift
 from harness.contract import compact, read_cell
+from harness.probe.hooks import HookDrift
 from harness.task.verifier import Verdict, Verifier
 from tests.adapters.trl.cells import cell_of
 from tests.adapters.trl.in_env.runs import run

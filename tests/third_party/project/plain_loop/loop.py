@@ -12,7 +12,6 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from harness.probe import Probe
-from harness.probe.readback import model_facts, parameter_sha256, threads, versions
 from harness.task.bundle import Bundle, Prompt
 from harness.task.verifier import Verifier
 from plain_loop.driver import ONLY
@@ -203,22 +202,3 @@ def _trained(sample: Sample, new: list[float]) -> dict[str, Any]:
     """The columns of a row of `trained` that are the sample's own."""
     row = {"sample_id": sample.sample_id, "advantage": sample.advantage, "policy_tokens": len(sample.tokens)}
     return row | {"trainer_logprobs": new, "old_logprobs": sample.logprobs}
-
-
-def run_cell(probe: Probe, started: int) -> None:
-    """Run a cell to its end, and write down what it was."""
-    bundle = Bundle.load(probe.cell["bundle"])
-    with Verifier.start(bundle, probe.cell["task"]["verifier_timeout_s"]) as verifier:
-        probe.progress(0, probe.cell["task"]["steps"], "loading the model")
-        loop = Loop(probe, bundle, verifier)
-        probe.add_span("startup", started, time.perf_counter_ns(), trace_id="startup")
-        window = loop.run()
-    notes = {
-        "settings": loop.settings(), "versions": versions(("torch", "transformers", "pyarrow")), "threads": threads(),
-        "trainer_models": ["temperature"], "model": model_facts(loop.model), "window": window, "device_count": 1,
-        "engine": "transformers", "absent_stages": ABSENT, "final_parameter_sha256": parameter_sha256(loop.model),
-    }  # fmt: skip
-    for key, value in notes.items():
-        probe.note(key, value)
-    result = {"steps": loop.version, "final_parameter_sha256": notes["final_parameter_sha256"]}
-    Path(probe.cell["directory"], "result.json").write_text(json.dumps(result), encoding="utf-8")
