@@ -92,8 +92,9 @@ class LedgerWriter:
     """The ledger of one process. Thread safe. `close` writes how many flushes and rows each table has, so that a
     missing one is found later; a ledger without that closing note is torn, and readable up to its last flush."""
 
-    def __init__(self, directory: Path, process: str, run_id: str) -> None:
-        """Open (and create) `directory` for the streams of `process`, a name that is unique within the cell."""
+    def __init__(self, directory: Path, process: str, run_id: str, *, by_the_clock: bool = True) -> None:
+        """Open (and create) `directory` for the streams of `process`, a name that is unique within the cell. Without
+        `by_the_clock` rows are flushed by their number alone, so that the same rows make the same streams."""
         directory.mkdir(parents=True, exist_ok=True)
         self._directory, self._process, self._run_id = directory, process, run_id
         self._streams: dict[str, _Stream] = {}
@@ -106,7 +107,8 @@ class LedgerWriter:
         # wait for the next one.
         atexit.register(self.flush)
         self._flusher = threading.Thread(target=self._flush_by_the_clock, name="ledger-flush", daemon=True)
-        self._flusher.start()
+        if by_the_clock:
+            self._flusher.start()
 
     def write(self, table: str, rows: Sequence[Row]) -> None:
         """Buffer rows of any table but `rollouts`, whose batches go through `accept_batch`."""
@@ -171,7 +173,8 @@ class LedgerWriter:
     def close(self) -> None:
         """Flush, write the closing note, close every stream. A closed writer refuses further rows."""
         self._closing.set()
-        self._flusher.join()
+        if self._flusher.is_alive():
+            self._flusher.join()
         with self._lock:
             self.flush()
             counts = {name: {"flushes": s.flushes, "rows": s.written} for name, s in self._streams.items()}
