@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 QUANTITIES: dict[str, tuple[str, str]] = {
     "step_seconds": ("s", "wall time of one step as its writer times it"),
+    "step_seconds_min": ("s", "the shortest of the steps that step_seconds is the mean of"),
+    "step_seconds_max": ("s", "the longest of them"),
     "stage_seconds": ("s", "time of one named stage within a step; `part` names the stage"),
     "outside_seconds": ("s", "time of a step that its own timer leaves out (validation, checkpoints); `part` names it"),
     "concurrent_seconds": ("s", "time of a stage that runs within another or beside the trainer; `part` names it"),
@@ -17,6 +19,8 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "response_tokens": ("tokens", "tokens that the policy sampled in a step"),
     "cumulative_tokens": ("tokens", "tokens since the start of the run"),
     "tokens_per_second": ("tokens/s", "tokens over time, of the whole run"),
+    "tokens_per_second_min": ("tokens/s", "the smallest of the rates that tokens_per_second is the mean of"),
+    "tokens_per_second_max": ("tokens/s", "the largest of them"),
     "tokens_per_second_per_device": ("tokens/s", "tokens over time and devices"),
     "devices": ("1", "devices that a rate was divided by"),
     "devices_declared": ("1", "devices of the run, trainer and rollout"),
@@ -24,7 +28,10 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "memory_allocated": ("bytes", "peak that the allocator handed out on one device"),
     "memory_reserved": ("bytes", "peak that the allocator held on one device"),
     "memory_used": ("bytes", "what is in use on one device, by its driver: all that it has less what is free"),
+    "memory_peak": ("bytes", "peak of the allocator on one device; its source does not say whether handed out or held"),
     "memory_card": ("bytes", "what one device has"),
+    "packed_length": ("tokens", "positions of one packed sequence, all of them filled"),
+    "packed_per_device": ("1", "packed sequences that each device trains on in a step"),
     "response_length_mean": ("tokens", "mean length of a response"),
     "response_length_max": ("tokens", "longest response"),
     "response_length": ("tokens", "length of one response"),

@@ -44,7 +44,7 @@ def memory_over_card(case: Case) -> Iterator[Breach]:
     card = case.one("memory_card")
     if card is None:
         return
-    for name in ("memory_allocated", "memory_reserved", "memory_used"):
+    for name in ("memory_allocated", "memory_reserved", "memory_peak", "memory_used"):
         for peak in case.of(name):
             if peak.value > card.value:
                 yield Breach(

@@ -54,6 +54,28 @@ def rate_is_not_its_counts(case: Case) -> Iterator[Breach]:
         )
 
 
+@register.rule("contradiction", "a rate of full batches is their positions over the time of a step", "definition")
+def rate_is_not_its_batch(case: Case) -> Iterator[Breach]:
+    """Packed sequences x their length x devices over the step, against the rate: the range of the one over the slowest
+    and the fastest step has to meet the range of the other, where the source gives them."""
+    names = ("packed_per_device", "packed_length", "devices_declared", "step_seconds", "tokens_per_second")
+    found = [one for name in names if (one := case.one(name)) is not None and one.value > 0]
+    if len(found) < len(names):
+        return
+    count, length, devices, step, rate = found
+    tokens = count.value * length.value * devices.value
+    least, most = (tokens / (case.one(f"step_seconds_{end}") or step).value for end in ("max", "min"))
+    lowest, highest = ((case.one(f"tokens_per_second_{end}") or rate).value for end in ("min", "max"))
+    if highest * (1 + TOLERANCE) < least or lowest > most * (1 + TOLERANCE):
+        made = tokens / step.value
+        yield Breach(
+            rate.where,
+            f"{rate.value:.6g} tokens/s printed; {count.value:g} x {length.value:g} positions on each of "
+            f"{devices.value:g} devices in {step.value:.6g} s are {made:.6g}, {made / rate.value:.3g} times as many",
+            f"the rate's time is {tokens / rate.value:.6g} s a step, with what lies between the timers of two steps",
+        )
+
+
 @register.rule("suspect", "tokens do not come faster than they were generated", "prime-rl#2048")
 def rate_of_a_wait(case: Case) -> Iterator[Breach]:
     """A rate far above that of the step before, over a far shorter time: what was in flight fell into it."""

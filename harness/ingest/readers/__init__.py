@@ -3,6 +3,7 @@
 from harness.ingest.readers.json_lines import JsonLines
 from harness.ingest.readers.nemo_rl_console import NemoRlConsole
 from harness.ingest.readers.openrlhf_console import OpenRlhfConsole
+from harness.ingest.readers.prime_rl_console import PrimeRlConsole
 from harness.ingest.readers.skyrl_console import SkyRlConsole
 from harness.ingest.readers.skyrl_csv import SkyRlCsv
 from harness.ingest.readers.trl_console import TrlConsole
@@ -13,6 +14,7 @@ from harness.ingest.reading import Reader
 READERS: tuple[Reader, ...] = (
     TrlTrainerState(),
     NemoRlConsole(),
+    PrimeRlConsole(),
     VerlConsole(),
     OpenRlhfConsole(),
     SkyRlConsole(),

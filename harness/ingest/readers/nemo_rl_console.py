@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from harness.ingest.lines import ANSI, pieces
+from harness.ingest.clean import Line, lines
 from harness.ingest.reading import Block, Kind, Recognised, Warn
 
-ANSI_RE = re.compile(ANSI)
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)"
 EPOCH = re.compile(r"=====+ Epoch (\d+)/(\d+) =====+\s*$")
 STEP = re.compile(r"=====+ Step (\d+)/\d+ =====+\s*$")
@@ -28,7 +27,6 @@ SUMMARY = re.compile(rf"  (\S[^%]*?)\s+({NUMBER})\s+(?:[\d.]+%|n/a)\s*$")
 PER_RANK = re.compile(rf"\s*\(({NUMBER}) TFLOPS per rank\)")
 CONTROLLER = re.compile(r"train step (\d+)/\d+  trainer_v=(\d+)  lag=(\d+)\s*$")
 """What the single controller prints after the timers of a step, instead of a head before them."""
-SIGNS = tuple(word.encode() for word in ("•", "/sec", "=====", "train step ", "Efficiency Summary", "n/a", "%"))
 HEAD_SIGNS = ("📊 Training Results:", "🔍 Performance Metrics:", "Running synchronous GRPO training", "nemo_rl/")
 
 
@@ -47,13 +45,8 @@ class NemoRlConsole:
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block of kind training a step, and one of kind validation before it where the step validated."""
         reading = _Reading(warn)
-        for piece in pieces(stream, warn):
-            lines = piece.data.split(b"\n")
-            for number, raw in enumerate(lines, piece.first_line):
-                torn = piece.torn and number == piece.first_line + len(lines) - 1
-                if raw.rstrip().endswith(b":") or any(sign in raw for sign in SIGNS):
-                    text = ANSI_RE.sub(b"", raw).rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
-                    yield from reading.line(text, number, torn=torn)
+        for line in lines(stream, warn):
+            yield from reading.line(line)
         yield from reading.end()
 
 
@@ -70,39 +63,46 @@ class _Open:
 
 
 class _Reading:
-    """Where in the log a reader is: the step and the section that are open, and the block before."""
+    """Where in the log a reader is: the step and the section that are open, who prints them, and the block before."""
 
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
         self._step: int | None = None
         self._scope = ""
-        self._section = ""
+        self._section = self._origin = ""
         self._open: _Open | None = None
         self._shape: dict[Kind, tuple[str, str]] = {}
         self._last_line = 0
 
-    def line(self, text: str, number: int, *, torn: bool) -> Iterator[Block]:
+    def line(self, line: Line) -> Iterator[Block]:
         """The blocks that this line ends; mostly none."""
-        if torn:
+        text, number = line.text, line.number
+        if line.torn:
             self._torn(text, number)
-        elif found := STEP.search(text):
+        elif "=====" in text:
+            yield from self._rule(text)
+        elif text[-1] == ":" and (found := SECTION.match(text)):
+            self._origin = line.origin
+            yield from self._head(found[1])
+        elif text.startswith("train step ") and (found := CONTROLLER.match(text)):
+            yield from self._controller(found, number)
+        elif self._section and line.origin == self._origin:
+            yield from self._item(text, number)
+
+    def _rule(self, text: str) -> Iterator[Block]:
+        """The head of a step or of an epoch, within which steps are counted from 1 again."""
+        if found := STEP.match(text):
             yield from self._close()
             self._step, self._section = int(found[1]), ""
-        elif found := EPOCH.search(text):
+        elif found := EPOCH.match(text):
             yield from self._close()
             self._scope = f"epoch {found[1]}" if found[2] != "1" else ""
-        elif found := SECTION.match(text):
-            yield from self._head(found[1], number)
-        elif found := CONTROLLER.search(text):
-            yield from self._controller(found, number)
-        elif self._section:
-            yield from self._item(text, number)
 
     def _torn(self, text: str, number: int) -> None:
         if self._section and text.strip():
             self._warn(number, "the file ends within this line: it was left out")
 
-    def _head(self, section: str, number: int) -> Iterator[Block]:
+    def _head(self, section: str) -> Iterator[Block]:
         kind: Kind = "validation" if section.startswith("Validation") else "training"
         known = self._open
         if known and (known.kind != kind or section == known.section or section == "Training Results"):
