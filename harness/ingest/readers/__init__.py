@@ -6,12 +6,18 @@ from harness.ingest.readers.openrlhf_console import OpenRlhfConsole
 from harness.ingest.readers.prime_rl_console import PrimeRlConsole
 from harness.ingest.readers.skyrl_console import SkyRlConsole
 from harness.ingest.readers.skyrl_csv import SkyRlCsv
+from harness.ingest.readers.tensorboard import TensorBoard
 from harness.ingest.readers.trl_console import TrlConsole
 from harness.ingest.readers.trl_trainer_state import TrlTrainerState
 from harness.ingest.readers.verl_console import VerlConsole
+from harness.ingest.readers.wandb_offline import WandbConfig, WandbRun, WandbSummary
 from harness.ingest.reading import Reader
 
 READERS: tuple[Reader, ...] = (
+    TensorBoard(),
+    WandbRun(),
+    WandbConfig(),
+    WandbSummary(),
     TrlTrainerState(),
     NemoRlConsole(),
     PrimeRlConsole(),

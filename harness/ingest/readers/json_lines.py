@@ -5,19 +5,17 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from harness.ingest.flat import flatten
+from harness.ingest.flat import flatten, kind_of, step_of, whole
 from harness.ingest.keymap import framework_of
 from harness.ingest.lines import Piece, pieces
-from harness.ingest.reading import UNKNOWN, Block, Kind, Recognised, Warn
+from harness.ingest.reading import UNKNOWN, Block, Recognised, Warn
 from harness.ingest.told import Told
 
 STEPS = ("step", "_step", "global_step")
 WRAPPED = {"step", "data"}
 HEAD_LINES = 20
-VALIDATION = ("val/", "val-", "eval/", "validation/")
 SCOPES = {"time/forward_backward": "trainer", "time/pack": "orchestrator", "progress/tokens": "orchestrator"}
 """PRIME-RL's two processes write to one file without their names, and each has a `time/step` (prime_rl/monitors)."""
-LARGEST_STEP = 2**53
 
 
 class JsonLines:
@@ -72,9 +70,9 @@ def _block(record: dict[str, Any], number: int, line: str, told: Told) -> Block:
     flat = flatten(record["data"] if wrapped else record, lambda what: told(number, what), line)
     if line.count('":') > flat.keys + 2 * wrapped and (twice := _twice(line)):
         told(number, f"{twice}: twice in one object, the last one holds")
-    step = _whole(record["step"]) if wrapped else _step(record, flat.values)
+    step = whole(record["step"]) if wrapped else _step(record, flat.values)
     scope = next((scope for key, scope in SCOPES.items() if key in flat.values), "")
-    return Block(step, number, _kind(flat.values), flat.values, scope, flat.words)
+    return Block(step, number, kind_of(flat.values), flat.values, scope, flat.words)
 
 
 def _twice(line: str) -> str | None:
@@ -90,21 +88,12 @@ def _twice(line: str) -> str | None:
 
 
 def _step(record: dict[str, Any], values: dict[str, float]) -> int | None:
-    """The number of the step, taken out of the values; None where none is written, or none that is whole."""
-    key = next((key for key in STEPS if key in record), None)
-    step = None if key is None else _whole(record[key])
-    if key is not None and step is not None:
-        del values[key]
-    return step
-
-
-def _whole(value: Any) -> int | None:
-    number = type(value) in (int, float) and abs(value) < LARGEST_STEP
-    return int(value) if number and value == int(value) else None
-
-
-def _kind(values: dict[str, float]) -> Kind:
-    return "validation" if values and all(key.startswith(VALIDATION) for key in values) else "training"
+    """The number of the step, taken out of the values."""
+    found = step_of(record, STEPS)
+    if found is None:
+        return None
+    del values[found[0]]
+    return found[1]
 
 
 def _quiet(line: int, words: str) -> None:
