@@ -18,6 +18,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "step s": ("step_seconds", ""),
     "step_seconds": ("step_seconds", ""),
     "core_s": ("run_seconds", ""),
+    "core_rl_time_s": ("run_seconds", ""),
     "gen": (SEQUENTIAL, "gen"),
     "old_log_prob": (SEQUENTIAL, "old_log_prob"),
     "ref": (SEQUENTIAL, "ref"),
@@ -26,9 +27,11 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "weight_sync": (SEQUENTIAL, "weight_sync"),
     "other": (SEQUENTIAL, "other"),
     "train_s": (SEQUENTIAL, "train"),
+    "training_phase_s": (SEQUENTIAL, "train"),
     "weight_sync_s": (SEQUENTIAL, "weight_sync"),
     "wait": ("wait_seconds", "wait"),
     "wait_s": ("wait_seconds", "wait"),
+    "buffer_wait_s": ("wait_seconds", "wait"),
     "wait_prev_gen": ("wait_seconds", "wait"),
     "generate_sequences": ("concurrent_seconds", "generate_sequences"),
     "validate": ("outside_seconds", "validate"),
@@ -39,12 +42,13 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "tok/s/gpu": ("tokens_per_second_per_device", ""),
     "tok_s_gpu": ("tokens_per_second_per_device", ""),
     "tokens": ("total_tokens", ""),
+    "consumed_response_tokens": ("response_tokens", ""),
     "updates": ("steps", ""),
     "overlap gain": ("overlap_gain", ""),
     "mfu": ("mfu", ""),
 }
 """A column's name -> quantity and part. Other columns are labels; `id` or `model` name the row."""
-NAMES = ("id", "row", "version, hw", "model", "mode", "policy", "engine")
+NAMES = ("id", "row", "version, hw", "model", "mode", "policy", "engine", "arm")
 FACTS = ("mode", "engine", "policy", "expect")
 _NUMBER = re.compile(r"^\**\s*([-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*\**$")
 Row = Mapping[str, Any]

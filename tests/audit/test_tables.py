@@ -102,3 +102,15 @@ def test_rubbish_is_an_error_of_the_user_or_a_table(
     path.write_text(text, encoding="utf-8", errors="replace")
     with suppress(UserError):
         read_table(path)
+
+
+def test_a_synchronous_run_may_be_the_faster_one() -> None:
+    path = DATA / "real_logs" / "skyrl" / "marin_async_vs_sync_tables_2026-09.json"
+    cases = {case.name: case for case in read_table(path)}
+    seconds = {name: run.value for name, case in cases.items() if (run := case.one("run_seconds"))}
+    assert (seconds["sync"], seconds["async C1/A1"], seconds["async C2/A1"]) == (250.5, 339.5, 256.4)
+    idle = {name: readings(case).get("trainer_idle_share", 0.0) for name, case in cases.items()}
+    assert max(idle.values()) < 0.05  # its trainer waits for weights to be copied, not for data
+    for name in ("async C1/A1", "async C2/A1"):
+        assert 0 < readings(cases[name])["unnamed_seconds"] < 10
+    assert [found for case in cases.values() for found in findings(case, RULES)] == []

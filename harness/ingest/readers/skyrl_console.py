@@ -22,7 +22,9 @@ FIGURE = re.compile(
 BAR = re.compile(r"Training (Batches Processed|Step Progress): +\d+%\|[^|\n]*\| (\d{1,18})/\d+")
 MIRROR = re.compile(r"WANDB_MIRROR kind=(\w+) step=(\d{1,18}) metrics=(\{.*)")
 MASKED = "All outputs are loss masked"
-OWN_NAME = re.compile(rb"skyrl[._]\w|SkyRL|Training Batches Processed:|WANDB_MIRROR kind=|'async/staleness_")
+OWN_NAME = re.compile(
+    rb"skyrl_entrypoint pid=|skyrl(?:_train)?\.\w+\.\w+:\w|Training Batches Processed: |WANDB_MIRROR kind=|'async/staleness_"
+)
 STAMPED = re.compile(rb"Finished: '\w+', time cost: \d+\.\d\ds|Started: '(?:init_weight_sync_state|step|generate)'")
 EVALUATION = ("eval/", "timing/eval", "vllm/eval/")
 RESTARTED = ("init_weight_sync_state", "load_checkpoints")
