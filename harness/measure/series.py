@@ -28,7 +28,8 @@ def cell_series(view: CellView) -> Series:
     `stages`: step, and for each stage the seconds of that optimizer step, `unattributed` among them;
     `memory`: t, bytes, phase, source, component; `reward` and `length`: samples (so far in the run), mean, p95, one
     point a generated batch; `lag`: lag, records, tokens; `log_ratio` by completion length: low, high, label, n,
-    mean_abs, p05, p50, p95 of the mean log w of a completion; `updates`: step, loss, grad_norm, ess_share, lag_mean,
+    mean_abs, p05, p50, p95 of the mean log w of a completion, and sum_p05, sum_p50, sum_p95 of their sum, which grows
+    with the length where the mean does not; `updates`: step, loss, grad_norm, ess_share, lag_mean,
     clip_fraction; `lengths`: label, low, high, records; `queue`: t, records, tokens after each event, and closed_from,
     closed_to, limit of each time in which admission was closed.
     """
@@ -181,12 +182,17 @@ def _log_ratio(view: CellView) -> Series:
     out: list[Series] = []
     for number, part in _split(buckets, rows).items():
         tokens = trained.defined[part]
-        means = trained.log_w[part] / tokens
-        low, middle, high = (float(q) for q in np.quantile(means, (0.05, 0.5, 0.95)))
+        low, middle, high = _bounds(trained.log_w[part] / tokens)
         absolute = float(trained.absolute[part].sum(dtype=np.float64) / tokens.sum())
         row = {"n": len(part), "mean_abs": absolute, "p05": low, "p50": middle, "p95": high}
+        row |= dict(zip(("sum_p05", "sum_p50", "sum_p95"), _bounds(trained.log_w[part]), strict=True))
         out.append(_bucket_edges(number) | row)
     return {name: [row[name] for row in out] for name in out[0]}
+
+
+def _bounds(values: Array) -> tuple[float, float, float]:
+    low, middle, high = (float(q) for q in np.quantile(values, (0.05, 0.5, 0.95)))
+    return low, middle, high
 
 
 def _updates(view: CellView) -> Series:

@@ -21,6 +21,7 @@ class Value:
         n: how many records, tokens, spans or updates it rests on.
         numerator, denominator: the two counts of a rate or a share, so that both can be counted again.
         absent: the stage does not exist in this system (told apart from one that was not measured).
+        written: the framework's own word, of a run that was recorded elsewhere; nothing of ours measured it.
     """
 
     tag: str
@@ -33,6 +34,7 @@ class Value:
     numerator: float | None = None
     denominator: float | None = None
     absent: bool = False
+    written: bool = False
 
     def __post_init__(self) -> None:
         if self.value is None and not self.reason:

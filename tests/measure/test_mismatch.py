@@ -35,6 +35,23 @@ def test_buckets_of_completion_length(tmp_path: Path) -> None:
     assert found["mismatch_mean[17-32]"].n == 8 * 4 * 40
 
 
+def test_a_mean_of_means_stands_beside_the_mean_of_tokens(tmp_path: Path) -> None:
+    found = figures(tmp_path, {"max_tokens": 32}, lengths=[2, 9, 20, 20], log_ratios=[0.5, 0.0, 0.0, 0.0])
+    k3 = math.expm1(0.5) - 0.5
+    assert found["mismatch_k3"].value == pytest.approx(2 * k3 / 51, rel=1e-5)
+    assert found["mismatch_k3_per_completion"].value == pytest.approx(k3 / 4, rel=1e-5)
+
+
+def test_what_an_unmodelled_decoding_left_is_no_mismatch(tmp_path: Path) -> None:
+    """top-p left 0.8 of the mass at every token, so that every ratio is 0.8."""
+    found = figures(tmp_path, {"top_p": 0.8}, log_ratios=[math.log(0.8)])
+    assert found["decoding_log_mass"].value == pytest.approx(math.log(0.8), rel=1e-6)
+    assert found["mismatch_mean"].value is None
+    assert found["ess_sequences_share"].value is None
+    assert "decoding_log_mass" in str(found["ess_sequences_share"].reason)
+    assert figures(tmp_path / "modelled")["decoding_log_mass"].value is None
+
+
 def test_lag_never_gets_into_it(tmp_path: Path) -> None:
     """Half of the rows are one update old and carry 0.1 more a token; only the fresh half counts."""
     found = figures(tmp_path, {"inner_epochs": 2, "warmup_steps": 2}, log_ratios=[0.0], log_ratio_per_lag=0.1)

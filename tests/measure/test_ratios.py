@@ -43,6 +43,9 @@ def test_different_ratios(tmp_path: Path) -> None:
     assert found["ess_sequences_share_lowest"].value == pytest.approx(weights_ess(sequences) / 16, rel=1e-6)
     assert found["log_ratio_mean"].value == pytest.approx((5 * 0.5 + 8 * 0.25 + 4 * 1.0) / PER_GROUP, rel=1e-6)
     assert found["log_ratio_max"].value == pytest.approx(1.0)
+    # sums over a completion: 0, 2.5, -2, 4; means: 0, 0.5, -0.25, 1
+    assert found["sequence_ratio[product]"].value == pytest.approx(math.exp((0 + 2.5) / 2), rel=1e-5)
+    assert found["sequence_ratio[geometric_mean]"].value == pytest.approx(math.exp((0 + 0.5) / 2), rel=1e-5)
 
 
 def test_one_dominant_weight_tends_to_one_and_nothing_overflows(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from harness.measure.columns import Array, by_run, log_sums
+from harness.measure.figures.decoding import unmodelled
 from harness.measure.measure import Measure, UnmeasuredError, figure
 from harness.measure.values import Value
 from harness.measure.view import CellView
@@ -85,8 +86,17 @@ class EssOfSequences(Ess):
     """One weight a sequence, the product of its tokens'."""
 
     def of_rows(self, view: CellView, rows: Array) -> tuple[Array, Array, Array]:
-        """The row's log w, summed over its tokens, stands for its one weight."""
-        log_w = view.tables.trained.log_w[rows]
+        """The row's log w, summed over its tokens, stands for its one weight.
+
+        Raises:
+            UnmeasuredError: the trainer does not model the decoding; a bias of each token is then multiplied up.
+        """
+        trained = view.tables.trained
+        shaped = view.tables.rollouts.knobs.any() or view.notes.get("distorted_sampling")
+        if shaped and unmodelled(view)[trained.rollout[rows]].any():
+            why = "the trainer does not model the decoding: what it left out biases every token of a sequence's weight"
+            raise UnmeasuredError(f"{why} (see decoding_log_mass)")
+        log_w = trained.log_w[rows]
         return log_w, 2 * log_w, np.ones(len(rows), np.int64)
 
 
@@ -185,6 +195,23 @@ class LogRatioMax(RatioMeasure):
         """Over all tokens whose ratio is defined."""
         rows, trained = ratio_rows(view), view.tables.trained
         return self.value(float(trained.largest[rows].max()), int(trained.defined[rows].sum()))
+
+
+@figure
+class SequenceRatio(RatioMeasure):
+    """Median over the consumed completions of the ratio of a whole completion: `product`, exp of the sum of its tokens'
+    log w, which is its importance weight, and `geometric_mean`, exp of their mean. Frameworks print either as "ratio";
+    one is never compared with the other."""
+
+    tag, title, unit, direction = "sequence_ratio", "Ratio of a completion", "ratio", "none"
+    variants, members = "how", ("product", "geometric_mean")
+
+    def compute(self, view: CellView) -> list[Value]:
+        """Both, from logarithms; a product may be infinite."""
+        rows, trained = ratio_rows(view), view.tables.trained
+        sums = {"product": trained.log_w[rows], "geometric_mean": trained.log_w[rows] / trained.defined[rows]}
+        with np.errstate(over="ignore"):
+            return [self.value(float(np.exp(np.median(v))), len(rows), variant=k) for k, v in sums.items()]
 
 
 def clipped_rows(view: CellView, rows: Array) -> Array:

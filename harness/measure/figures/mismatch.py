@@ -19,6 +19,19 @@ def zero_lag_rows(view: CellView) -> Array:
     Raises:
         UnmeasuredError: there are none; with the reason.
     """
+    own = fresh_rows(view)
+    same: Array = own[~unmodelled(view)[view.tables.trained.rollout[own]]]
+    if not len(same):
+        raise UnmeasuredError("the trainer does not model the decoding: its distribution is another one by design")
+    return same
+
+
+def fresh_rows(view: CellView) -> Array:
+    """The trained rows that were sampled and scored at the same policy version by two stacks, whatever the decoding.
+
+    Raises:
+        UnmeasuredError: there are none; with the reason.
+    """
     rows, trained = ratio_rows(view), view.tables.trained
     fresh = rows[trained.lag[rows] == 0]
     if not len(fresh):
@@ -27,10 +40,7 @@ def zero_lag_rows(view: CellView) -> Array:
     own = fresh[~rollouts.is_kind("recomputed")[trained.rollout[fresh]]]
     if not len(own):
         raise UnmeasuredError("the behaviour log-probs were recomputed by the trainer: there is nothing to compare")
-    same: Array = own[~unmodelled(view)[trained.rollout[own]]]
-    if not len(same):
-        raise UnmeasuredError("the trainer does not model the decoding: its distribution is another one by design")
-    return same
+    return own
 
 
 def bucket_label(number: int) -> str:
@@ -114,3 +124,37 @@ class MismatchK3(Mismatch):
         """Sum over count."""
         value = float(view.tables.trained.k3[rows].sum(dtype=np.float64)) / token_count(view, rows)
         return value if math.isfinite(value) else math.inf
+
+
+@figure
+class MismatchK3OfCompletions(Mismatch):
+    """The k3 estimate with each completion weighing the same: mean over completions of the mean over its tokens. Beside
+    the token mean it says whether short completions differ more; the two are not to be compared with each other."""
+
+    tag, title = "mismatch_k3_per_completion", "Mismatch at zero lag, k3, mean of completions"
+
+    def reduce(self, view: CellView, rows: Array) -> float:
+        """Mean of means."""
+        trained = view.tables.trained
+        value = float((trained.k3[rows] / trained.defined[rows]).mean(dtype=np.float64))
+        return value if math.isfinite(value) else math.inf
+
+
+@figure
+class DecodingLogMass(Measure):
+    """Mean of log w at zero lag over the tokens of completions that were sampled with a decoding which the trainer does
+    not model: the logarithm of the probability that the decoding left to sample from, with the mismatch of the stacks
+    in it. It is a bias of the ratio, neither mismatch nor lag."""
+
+    tag, title, unit, direction = "decoding_log_mass", "Log mass that decoding left", "nats", "none"
+    topic, source = "mismatch", "12.4.3"
+    needs = (*RATIO_NEEDS, "rollouts.decoding", "manifest.trainer_models")
+
+    def compute(self, view: CellView) -> Value:
+        """Sum over count."""
+        rows, trained = fresh_rows(view), view.tables.trained
+        biased = rows[unmodelled(view)[trained.rollout[rows]]]
+        if not len(biased):
+            return self.none("the trainer models the decoding of every record at zero lag")
+        count = token_count(view, biased)
+        return self.value(float(trained.log_w[biased].sum()) / count, count)
