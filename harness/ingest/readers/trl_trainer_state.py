@@ -19,7 +19,7 @@ SETTING = re.compile(
     rb'"(logging_steps|max_steps|num_train_epochs|save_steps|eval_steps|train_batch_size)"\s*:\s*'
     rb"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?=\s*[,}])"
 )
-TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]', re.DOTALL)
+TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A whole string (or one that the data ends in) or a bracket: what tells where an entry ends."""
 GRPO_KEY = re.compile(
     rb'"(reward_std|frac_reward_zero_std|completion_length|completions/\w+|objective/\w+|rewards/[^"]+)"'
