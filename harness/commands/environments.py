@@ -8,7 +8,7 @@ from rich.console import Console
 from harness.commands.words import EXIT_COULD_NOT_MEASURE, AsJson, Overrides, one_line_errors, print_json, words
 from harness.errors import UserError
 from harness.execute import environments
-from harness.execute.adapter import find_adapter
+from harness.execute.adapter import find_adapter, not_run
 from harness.execute.doctor import diagnose
 from harness.execute.locks import adapter_jobs, write_lock
 from harness.execute.machine import usable_cores
@@ -50,7 +50,10 @@ def env_sync(overrides: Overrides = None, as_json: AsJson = False) -> None:
 @one_line_errors
 def env_lock(adapter: str, as_json: AsJson = False) -> None:
     """Compile the locks of an adapter from what its adapter.yaml (of rlaxes' own: pyproject.toml) asks for."""
-    jobs = adapter_jobs(find_adapter(adapter))
+    found = find_adapter(adapter)
+    if not found.runs:
+        raise UserError(not_run(found))
+    jobs = adapter_jobs(found)
     if not jobs:
         raise UserError(f"no profile of adapter {adapter} has both a lock and `requires`")
     changed = {str(job.target): write_lock(job) for job in jobs}

@@ -11,12 +11,15 @@ from typing import Any, Literal, Protocol, cast
 
 import yaml
 
+from harness.contract.axes import complaint_of
 from harness.errors import UserError
 from harness.execute.cell import Cell
 
 ENTRY_POINTS = "rlaxes.adapters"
 BUILT_IN = "adapters"
 SPEC = "adapter.yaml"
+DRIVERS = ("driver.py", "driver/__init__.py")
+MAPPED = "read and mapped, not run: it has no driver"
 NEEDED = ("name", "title", "version", "pinned", "python", "profiles", "layouts", "axes")
 """What every `adapter.yaml` says."""
 
@@ -77,6 +80,11 @@ class Adapter:
         return self.package.startswith(f"{BUILT_IN}.")
 
     @property
+    def runs(self) -> bool:
+        """Whether it has a driver. One without is known, its logs are read and its axes mapped, but it is not run."""
+        return any((self.folder / name).exists() for name in DRIVERS)
+
+    @property
     def driver(self) -> Driver:
         """The adapter's driver, imported when first asked for.
 
@@ -117,7 +125,7 @@ def _read(package: str, folder: Path) -> Adapter:
     """The adapter of a package.
 
     Raises:
-        UserError: its `adapter.yaml` is missing, is no YAML, or lacks an entry.
+        UserError: its `adapter.yaml` is missing, is no YAML, lacks an entry, or declares on an axis what does not load.
     """
     path = folder / SPEC
     try:
@@ -128,6 +136,8 @@ def _read(package: str, folder: Path) -> Adapter:
     if missing:
         raise UserError(f"{path} says nothing of {', '.join(missing)}")
     spec = json.loads(json.dumps(content, default=str))  # YAML makes dates of dates, which a manifest cannot hold
+    if complaint := complaint_of(spec["axes"]):
+        raise UserError(f"{path}: {complaint}")
     return Adapter(spec["name"], package, folder, spec)
 
 
@@ -178,6 +188,11 @@ def find_adapter(name: str) -> Adapter:
     if name in found.broken:
         raise UserError(f"the installed adapter {name} cannot be used: {found.broken[name]}")
     raise UserError(f"no adapter {name}; there are {', '.join(sorted(found.adapters))}")
+
+
+def not_run(adapter: Adapter) -> str:
+    """What is said of an adapter without a driver to somebody who wants to run it."""
+    return f"adapter {adapter.name} is {MAPPED} (`rlaxes axes {adapter.name}`, `rlaxes ingest` of its logs)"
 
 
 def import_folder(adapter: Adapter, target: Path) -> Path:

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import conf
 from harness.errors import UserError
-from harness.execute.adapter import find_adapter, find_adapters, look_for_adapters
+from harness.execute.adapter import find_adapter, find_adapters, look_for_adapters, not_run
 from harness.execute.drills import check_fault
 
 SWEPT = ("adapter", "layout", "track", "fault")
@@ -97,8 +97,11 @@ def _split(overrides: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
 
 
 def _check_options(group: str, values: Sequence[str], options: Sequence[str]) -> None:
-    known = sorted({*options, *find_adapters()}) if group == "adapter" else options
+    running = {name for name, adapter in find_adapters().items() if adapter.runs}
+    known = sorted({*options, *running}) if group == "adapter" else options
     for value in values:
+        if group == "adapter" and value in find_adapters().keys() - running:
+            raise UserError(not_run(find_adapter(value)))
         if group == "adapter" and value in look_for_adapters().broken:
             find_adapter(value)
         if value not in known:

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from harness.errors import UserError
-from harness.execute.adapter import Adapter, find_adapter, find_adapters, import_folder, look_for_adapters
+from harness.execute.adapter import MAPPED, Adapter, find_adapter, find_adapters, import_folder, look_for_adapters
 from harness.execute.compose import CONF
 from harness.execute.environment_diff import diff_environment
 from harness.execute.environments import cache_folder, environment_name, environments_folder, find_environment
@@ -94,6 +94,9 @@ def _threads(profile: str) -> int:
 def _adapter(adapter: Adapter, profile: str) -> Iterator[Check]:
     """Checks of every environment that the adapter may use under a profile: the profile's own, and its variants
     (`cpu_vllm` is one of `cpu`)."""
+    if not adapter.runs:
+        yield Check(f"{adapter.name}: driver", ok=True, detail=MAPPED)
+        return
     if adapter.spec["profiles"].get(profile, {}).get("lock") is None and profile in adapter.spec["profiles"]:
         yield _hooks(adapter, Path(sys.executable), adapter.name)
         return

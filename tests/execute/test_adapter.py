@@ -25,6 +25,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         if spec is not None:
             (tmp_path / package).mkdir()
             (tmp_path / package / "__init__.py").touch()
+            (tmp_path / package / "driver.py").touch()
             (tmp_path / package / "adapter.yaml").write_text(spec, encoding="utf-8")
         look_for_adapters.cache_clear()
 

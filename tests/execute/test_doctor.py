@@ -20,6 +20,7 @@ def adapter(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ad
     package = tmp_path / "package" / "small_adapter"
     shelf.lock(package / "locks" / "cpu.txt")
     (package / "__init__.py").touch()
+    (package / "driver.py").touch()
     inside = "import pathlib; print(pathlib.Path(__file__).with_name('drift.json').read_text())\n"
     (package / "inside.py").write_text(inside, encoding="utf-8")
     (package / "drift.json").write_text("[]", encoding="utf-8")

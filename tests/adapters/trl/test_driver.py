@@ -117,12 +117,7 @@ def test_a_setting_that_trl_does_not_hold_is_unsupported(tmp_path: Path) -> None
     assert (found.in_force, found.grade) == (None, "unsupported")
 
 
-def test_every_axis_has_a_source_and_a_date() -> None:
+def test_its_layouts_and_figures_are_declared() -> None:
     spec = yaml.safe_load((Path(module.__file__).parent / "adapter.yaml").read_text(encoding="utf-8"))
-    axes = (
-        "placement synchrony lag_bound training_backend rollout_engine weight_sync multi_turn queue recovery telemetry"
-    )
-    assert set(spec["axes"]) == {*axes.split(), "logprob_regime", "adapters_lora"}
-    assert all(set(axis) == {"declared", "source", "date"} for axis in spec["axes"].values())
     assert tuple(spec["layouts"]) == module.LAYOUTS
     assert all({"key", "definition", "measure", "differs_because"} <= set(figure) for figure in spec["native"])
