@@ -22,6 +22,8 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "tokens_per_second_min": ("tokens/s", "the smallest of the rates that tokens_per_second is the mean of"),
     "tokens_per_second_max": ("tokens/s", "the largest of them"),
     "tokens_per_second_per_device": ("tokens/s", "tokens over time and devices"),
+    "flops_per_second": ("FLOP/s", "model operations over time, of the whole run"),
+    "flops_per_second_per_device": ("FLOP/s", "model operations over time and devices"),
     "devices": ("1", "devices that a rate was divided by"),
     "devices_declared": ("1", "devices of the run, trainer and rollout"),
     "mfu": ("share", "model operations over the peak rate"),
@@ -67,6 +69,9 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "share": ("share", "any other share; `part` says of what"),
     "ess_share": ("share", "effective sample size over the number of samples"),
     "logprob": ("nats", "log-probability of one sampled token"),
+    "off_mask_logprob": ("nats", "stored log-probability of a token that the policy did not sample"),
+    "off_mask_advantage": ("1", "stored advantage of a token that the policy did not sample"),
+    "ids_changed": ("tokens", "tokens of a response whose id in the trainer is not the one that the engine sampled"),
     "probability_sum": ("1", "what the probabilities of one distribution add up to"),
 }
 """Name -> unit and definition."""

@@ -1,4 +1,6 @@
-"""Published tables as cases: rows of a JSON, CSV or markdown table, by the names of their columns [12.1.5, 12.2.5]."""
+"""Published tables as cases: rows of a JSON, CSV or markdown table, by the names of their columns [12.1.5, 12.2.5].
+
+Rows of JSON lines may hold what is stored of the tokens of a completion (`harness.audit.tokens`)."""
 
 import csv
 import io
@@ -9,7 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness.audit.quantities import Case, Observation, Where
+from harness.audit.quantities import QUANTITIES, Case, Observation, Where
+from harness.audit.tokens import token_observations
 from harness.errors import UserError
 
 SEQUENTIAL = "stage_seconds"
@@ -47,7 +50,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "overlap gain": ("overlap_gain", ""),
     "mfu": ("mfu", ""),
 }
-"""A column's name -> quantity and part. Other columns are labels; `id` or `model` name the row."""
+"""A column's name -> quantity and part, beside the quantities' own names. Other columns are labels; `id` or `model`
+name the row."""
+NAMELESS = {"nemo_rl_identity": ("row", "avg_len", "gpus", "gbs", "tok_s_gpu", "step", "expect")}
+"""Columns of a published list of rows that does not name them, by the key that it stands under."""
 NAMES = ("id", "row", "version, hw", "model", "mode", "policy", "engine", "arm")
 FACTS = ("mode", "engine", "policy", "expect")
 _NUMBER = re.compile(r"^\**\s*([-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*\**$")
@@ -62,8 +68,10 @@ def read_table(path: Path) -> list[Case]:
             head, or markdown with `|`.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
+    readers = {".json": _json_rows, ".jsonl": _json_lines}
     try:
-        found = list(_json_rows(text)) if path.suffix == ".json" else list(_text_rows(text, path.suffix))
+        reader = readers.get(path.suffix)
+        found = list(reader(text)) if reader else list(_text_rows(text, path.suffix))
     except (ValueError, RecursionError, csv.Error) as error:
         raise UserError(f"{path}: {str(error).splitlines()[0]}") from error
     cases = [case for number, (line, row) in enumerate(found) if (case := _case(row, path.name, line, number))]
@@ -79,6 +87,12 @@ def _json_rows(text: str) -> Iterator[tuple[int, Row]]:
             yield _line_of(text, row), row
 
 
+def _json_lines(text: str) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and isinstance(row := json.loads(line), dict):
+            yield number, row
+
+
 def _lists_of(content: Any) -> Iterator[list[Row]]:
     """Every list of objects in the document; lists of lists under `columns` and `rows` become objects."""
     if isinstance(content, list):
@@ -88,11 +102,12 @@ def _lists_of(content: Any) -> Iterator[list[Row]]:
     if not isinstance(content, dict):
         return
     columns, rows = content.get("columns"), content.get("rows")
-    if isinstance(columns, list) and isinstance(rows, list):
+    if isinstance(columns, list | tuple) and isinstance(rows, list) and all(isinstance(row, list) for row in rows):
         yield [dict(zip(columns, row, strict=False)) for row in rows]
         return
-    for value in content.values():
-        yield from _lists_of(value)
+    for key, value in content.items():
+        named = {"columns": NAMELESS[key]} if key in NAMELESS and isinstance(value, dict) else {}
+        yield from _lists_of(value | named if named else value)
 
 
 def _line_of(text: str, row: Row) -> int:
@@ -124,9 +139,10 @@ def _case(row: Row, file: str, line: int, number: int) -> Case | None:
     name = next((str(keyed[key]) for key in NAMES if keyed.get(key)), f"row {number + 1}")
     observations = []
     for key, value in keyed.items():
-        if key in COLUMNS and (amount := _amount(value)) is not None:
-            quantity, part = COLUMNS[key]
+        quantity, part = COLUMNS.get(key, (key, ""))
+        if quantity in QUANTITIES and (amount := _amount(value)) is not None:
             observations.append(Observation(quantity, amount, Where(file, line, key), part))
+    observations += token_observations(keyed, file, line)
     facts = {key: str(keyed[key]) for key in FACTS if keyed.get(key) is not None}
     return Case(name, tuple(observations), facts) if observations else None
 

@@ -17,7 +17,7 @@ from harness.ingest.readers import READERS
 from harness.ingest.recognise import Match, recognise
 from harness.ingest.sources import Source, find_sources
 
-TABLES = (".json", ".csv", ".md")
+TABLES = (".json", ".jsonl", ".csv", ".md")
 
 
 @dataclass

@@ -9,6 +9,7 @@ from harness.audit.rule import Breach, Register
 register = Register()
 EXACT = 1e-7
 """Within this of 1 a ratio counts as exactly 1: float32 holds no more digits."""
+SLACK = 1e-3
 
 
 @register.rule("suspect", "some response is rewarded", "AReaL log of 2025-11-11")
@@ -44,15 +45,16 @@ def all_clipped(case: Case) -> Iterator[Breach]:
 def ratio_one_with_lag(case: Case) -> Iterator[Breach]:
     """Every ratio exactly 1 while versions say that the data is older than the policy."""
     lag = case.one("lag_mean") or case.one("lag_max")
-    ratios = [*case.of("ratio_mean"), *case.of("ratio_max"), *case.of("ratio_min")]
-    if lag is None or lag.value <= 0 or not ratios:
+    apart = [(seen, seen.value - 1) for name in ("ratio_mean", "ratio_max", "ratio_min") for seen in case.of(name)]
+    apart += [(seen, seen.value) for seen in case.of("logprob_difference_max")]
+    if lag is None or lag.value <= 0 or not apart:
         return
-    if all(abs(ratio.value - 1) <= EXACT for ratio in ratios):
+    if all(abs(size) <= EXACT for _, size in apart):
         yield Breach(
-            ratios[0].where,
+            apart[0][0].where,
             f"all ratios are 1 at a lag of {lag.value:g}",
             "the log-probabilities in the denominator were recomputed with the policy that trains, not kept from the "
-            "one that sampled",
+            "one that sampled; or no update in between changed the weights",
         )
 
 
@@ -71,26 +73,49 @@ def lag_beyond_config(case: Case) -> Iterator[Breach]:
 
 @register.rule("suspect", "ratios are those before truncation", "trl#5231")
 def ratios_after_truncation(case: Case) -> Iterator[Breach]:
-    """The largest ratio is the cap itself: what is printed is what was applied, not what was measured."""
+    """The largest ratio is the cap itself, or the smallest is 0: what is printed is what was applied, not measured."""
     cap = case.one("ratio_cap")
-    if cap is None:
+    where = "mean, largest and effective sample size are of the weights that were applied"
+    for ratio in case.of("ratio_max"):
+        if cap is not None and math.isclose(ratio.value, cap.value, rel_tol=1e-6):
+            told = f"the largest ratio is {ratio.value:g}, the cap"
+            yield Breach(ratio.where, told, f"no ratio was above the cap; else {where}")
+    for ratio in case.of("ratio_min"):
+        if ratio.value == 0:
+            told = "the smallest ratio is exactly 0, which no quotient of probabilities is"
+            yield Breach(ratio.where, told, f"a log-ratio was below -87 (float32); else terms were masked, and {where}")
+
+
+@register.rule("contradiction", "a ratio is no larger than the differences of its tokens make it", "trl#4772, trl#5814")
+def ratio_beyond_differences(case: Case) -> Iterator[Breach]:
+    """log of the largest ratio is at most the largest difference of a token, times the longest response for a product.
+
+    Holds for a token's ratio, a completion's product and their geometric mean alike.
+    """
+    apart, longest = case.one("logprob_difference_max"), case.one("response_length_max")
+    if apart is None or longest is None:
         return
     for ratio in case.of("ratio_max"):
-        if math.isclose(ratio.value, cap.value, rel_tol=1e-6):
+        bound = apart.value * max(longest.value, 1.0)
+        if ratio.value > 0 and math.log(ratio.value) > bound * (1 + SLACK) + SLACK:
             yield Breach(
                 ratio.where,
-                f"the largest ratio is {ratio.value:g}, the cap",
-                "no ratio was above the cap; else mean, largest and effective sample size are of truncated weights",
+                f"the largest ratio is {ratio.value:.6g}; differences of at most {apart.value:g} a token over at most "
+                f"{longest.value:g} tokens make exp({bound:.4g})",
+                "the two are of other tokens: one of them was masked or cut, or the denominators differ",
             )
 
 
-@register.rule("suspect", "a sampled token has a log-probability below 0", "SkyRL#354")
-def logprob_exactly_zero(case: Case) -> Iterator[Breach]:
-    """Exactly 0 under an active mask: a placeholder of a token that the policy did not sample, or greedy decoding."""
-    zeros = [seen for seen in case.of("logprob") if seen.value == 0]
-    if zeros:
+@register.rule("suspect", "each prompt of a step has all of its responses", "verl#6673, verl#7155")
+def samples_missing(case: Case) -> Iterator[Breach]:
+    """Responses of a step against prompts x group size."""
+    samples, prompts, size = case.one("samples"), case.one("prompts"), case.one("group_size")
+    if samples is None or prompts is None or size is None:
+        return
+    wanted = prompts.value * size.value
+    if samples.value != wanted:
         yield Breach(
-            zeros[0].where,
-            f"{len(zeros)} log-probabilities are exactly 0 under an active mask",
-            "decoding was greedy over a support of one token; else tokens of the environment count as the policy's",
+            samples.where,
+            f"{samples.value:g} responses, {prompts.value:g} prompts x {size.value:g} are {wanted:g}",
+            "some were filtered, timed out or carried over; the step's rates and groups are of those that are left",
         )

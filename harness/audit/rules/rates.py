@@ -37,6 +37,24 @@ def devices_left_out(case: Case) -> Iterator[Breach]:
         )
 
 
+@register.rule("contradiction", "a total is what one device does times the devices", "NeMo-RL#955, axolotl#3362")
+def total_is_not_its_devices(case: Case) -> Iterator[Breach]:
+    """Rates of the whole run and of one device, where both are printed and the devices are known."""
+    devices = case.one("devices_declared") or case.one("devices")
+    for unit in ("tokens", "flops"):
+        total, each = case.one(f"{unit}_per_second"), case.one(f"{unit}_per_second_per_device")
+        if total is None or each is None or devices is None or not each.value:
+            continue
+        if abs(total.value / each.value / devices.value - 1) > TOLERANCE:
+            found = total.value / each.value
+            yield Breach(
+                each.where,
+                f"{total.value:.6g} {unit}/s in all and {each.value:.6g} for each device: {found:.4g} devices, the run "
+                f"has {devices.value:g}",
+                "one of the two is under the other's name, or some devices are left out of one of them",
+            )
+
+
 @register.rule("contradiction", "a rate of the run is its tokens over its time", "definition")
 def rate_is_not_its_counts(case: Case) -> Iterator[Breach]:
     """Tokens over seconds, with and without the prompt, against the rate as printed."""

@@ -123,6 +123,61 @@ BROKEN: list[tuple[str, Case, Case]] = [
         case({"response_length_mean": 12288, "response_length_of_other": 13343}),
         case({"response_length_mean": 12288, "response_length_of_other": 12720}),
     ),
+    (  # prime-rl PR 1126: 5.2 or 7.8 GiB, by which of the two is read
+        "allocated_over_reserved",
+        case({"memory_allocated": 7.8e9, "memory_reserved": 5.2e9}),
+        case({"memory_allocated": 5.2e9, "memory_reserved": 7.8e9}),
+    ),
+    (  # verl#7817: the widest of the batch taken for the limit
+        "clipped_below_limit",
+        case({"clipped_share": 0.5, "length_cap": 100, "response_length_max": 7}),
+        case({"clipped_share": 0.0, "length_cap": 100, "response_length_max": 7}),
+    ),
+    (
+        "clipped_below_limit",
+        case({"clipped_share": 0.5, "length_cap": 100} | {f"response_length:{n}": n for n in (5, 7, 6, 3)}),
+        case({"clipped_share": 0.25, "length_cap": 7} | {f"response_length:{n}": n for n in (5, 7, 6, 3)}),
+    ),
+    (
+        "mean_outside_extremes",
+        case({"reward_mean": 1.2, "reward_max": 1, "reward_min": 0}),
+        case({"reward_mean": 1.0, "reward_max": 1, "reward_min": 0}),
+    ),
+    (
+        "mean_outside_extremes",
+        case({"response_length_mean": 5, "response_length_max": 4}),
+        case({"response_length_mean": 4, "response_length_max": 4}),
+    ),
+    ("not_finite", case({"loss": float("nan")}), case({"loss": -0.0})),  # trl#5775
+    (  # NeMo-RL#955: the total is one rank's
+        "total_is_not_its_devices",
+        case({"flops_per_second": 1e14, "flops_per_second_per_device": 1e14, "devices_declared": 8}),
+        case({"flops_per_second": 8e14, "flops_per_second_per_device": 1e14, "devices_declared": 8}),
+    ),
+    (
+        "steps_exceed_run",
+        case({"run_seconds": 900, "steps": 10, "step_seconds": 100}),
+        case({"run_seconds": 1010, "steps": 10, "step_seconds": 100}),
+    ),
+    (  # NeMo-RL PR 3955: a first fill of 300 s before a step of 60 s
+        "time_outside_steps",
+        case({"run_seconds": 360, "steps": 1, "step_seconds": 60}),
+        case({"run_seconds": 360, "steps": 1, "step_seconds": 360}),
+    ),
+    ("ratios_after_truncation", case({"ratio_min": 0}), case({"ratio_min": 1e-9})),  # trl#5231
+    (  # differences of at most 0.01 over 100 tokens cannot make a product of 7.39
+        "ratio_beyond_differences",
+        case({"ratio_max": 7.39, "logprob_difference_max": 0.01, "response_length_max": 100}),
+        case({"ratio_max": 2.71, "logprob_difference_max": 0.01, "response_length_max": 100}),
+    ),
+    (  # verl#7155: one of 512 was lost
+        "samples_missing",
+        case({"samples": 511, "prompts": 64, "group_size": 8}),
+        case({"samples": 512, "prompts": 64, "group_size": 8}),
+    ),
+    ("logprob_off_mask", case({"off_mask_logprob": 0.0}), case({"logprob": -0.1})),
+    ("advantage_off_mask", case({"off_mask_advantage": 5.0}), case({"off_mask_advantage": 0.0})),  # trl#7024
+    ("ids_changed", case({"ids_changed": 1}), case({"ids_changed": 0})),  # OpenRLHF#238
     (
         "out_of_family",
         case({"implied_sample_tokens": 2386, "prompt_of_family": 109, "response_length_mean": 974}),
