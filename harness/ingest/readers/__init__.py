@@ -1,8 +1,11 @@
 """One reader a shape of log; `READERS` are asked in this order whether a file is theirs."""
 
+from harness.ingest.readers.areal_console import ArealConsole
 from harness.ingest.readers.json_lines import JsonLines
 from harness.ingest.readers.nemo_rl_console import NemoRlConsole
+from harness.ingest.readers.nemo_rl_json import NemoRlJson
 from harness.ingest.readers.openrlhf_console import OpenRlhfConsole
+from harness.ingest.readers.prime_rl_benchmark import PrimeRlBenchmark
 from harness.ingest.readers.prime_rl_console import PrimeRlConsole
 from harness.ingest.readers.skyrl_console import SkyRlConsole
 from harness.ingest.readers.skyrl_csv import SkyRlCsv
@@ -20,11 +23,14 @@ READERS: tuple[Reader, ...] = (
     WandbSummary(),
     TrlTrainerState(),
     NemoRlConsole(),
+    NemoRlJson(),
+    PrimeRlBenchmark(),
     PrimeRlConsole(),
     VerlConsole(),
     OpenRlhfConsole(),
     SkyRlConsole(),
     SkyRlCsv(),
+    ArealConsole(),
     TrlConsole(),
     JsonLines(),
 )
