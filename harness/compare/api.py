@@ -81,8 +81,8 @@ def _state(group: Sequence[CellResult], found: Sequence[Value | None], tag: str)
     remarks = [f"repeat {cell.repeat}: {_why_no_value(cell)}" for cell in group if not cell.values]
     remarks += [value.reason for value in values if value.reason]
     said = "; ".join(dict.fromkeys(remarks)) or None
-    if any(value.value is not None for value in values):
-        return "measured", said
+    if known := [value for value in values if value.value is not None]:
+        return "as written" if all(value.written for value in known) else "measured", said
     if values:
         return ("absent stage" if all(value.absent for value in values) else "not measured"), said
     if any(cell.values for cell in group):

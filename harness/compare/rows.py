@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from harness.measure.values import Direction, json_number
 
-State = Literal["measured", "not measured", "absent stage", "not comparable", "failed", "not run"]
+State = Literal["measured", "as written", "not measured", "absent stage", "not comparable", "failed", "not run"]
+"""`as written`: the framework's own word, of a run that was recorded elsewhere."""
 
 _WHAT = ("adapter", "layout", "track", "measure")
 _NUMBERS = ("value", "unit", "direction", "n", "low", "high")

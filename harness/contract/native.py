@@ -17,6 +17,8 @@ class NativeSeries:
         key: the framework's own key, as written.
         part: what tells it from another series of that key (a process, validation, an attempt that was replaced, a
             difference from step to step); empty where nothing does.
+        trained: whether it speaks of training steps, in the attempt that counts.
+        files: the names of the files that have it.
         known: whether the framework's key map has the key; all below is None or empty where it has not.
         unit, scope, of: what the number is, as in the key map.
         scale: what to multiply it by to have it in our unit.
@@ -28,6 +30,8 @@ class NativeSeries:
     stored: str
     key: str
     part: str
+    trained: bool
+    files: list[str]
     known: bool
     unit: str | None
     scope: str | None

@@ -27,6 +27,11 @@ class Stored:
         return ", ".join(filter(None, (self.series.scope, kind, self.role)))
 
     @property
+    def trained(self) -> bool:
+        """Whether it speaks of training steps, as written, in the attempt that counts."""
+        return self.series.kind == "training" and not self.role
+
+    @property
     def name(self) -> str:
         """Its key in the ledger: the native key, after what tells it from another."""
         return f"{self.scope}: {self.series.key}" if self.scope else self.series.key

@@ -89,16 +89,18 @@ def _native(run: JoinedRun, tally: Tally) -> Iterator[pa.RecordBatch]:
 def _described(run: JoinedRun, tally: Tally, keys: KeyMap) -> Iterator[NativeSeries]:
     counts = zip(tally.n.tolist(), tally.first.tolist(), tally.last.tolist(), strict=True)
     for stored, (n, first, last) in zip(run.stored, counts, strict=True):
-        yield _one(stored, keys, run.version, n, first, last)
+        yield _one(stored, keys, run, n, first, last)
 
 
-def _one(stored: Stored, keys: KeyMap, version: str | None, n: int, first: float, last: float) -> NativeSeries:
+def _one(stored: Stored, keys: KeyMap, run: JoinedRun, n: int, first: float, last: float) -> NativeSeries:
     key = stored.series.key
-    meaning = keys.meaning(key, version)
+    meaning = keys.meaning(key, run.version)
     return NativeSeries(
         stored=stored.name,
         key=key,
         part=stored.scope,
+        trained=stored.trained,
+        files=[file.name for file in run.files],
         known=meaning is not None,
         unit=meaning.unit if meaning else None,
         scope=meaning.scope if meaning else None,
@@ -135,10 +137,12 @@ def _manifest(run: JoinedRun, run_id: str) -> dict[str, Any]:
         "rlaxes": rlaxes_version(),
         "cells": [cell | {"twin": CELL_ID}],
         "torn": [],
+        "adapters": {run.framework: {"name": run.framework, "title": run.framework, "version": run.version}},
         "framework": run.framework,
         "version": run.version,
         "files": [{name: getattr(file, name) for name in names} for file in run.files],
         "settings": run.settings,
         "steps": run.steps,
+        "warmup_steps": 0,
         "seams": run.seams,
     }

@@ -39,7 +39,10 @@ _OF_SERIES = """
            sum(value) filter (isfinite(value)) as sum, max(value) filter (isfinite(value)) as largest
     from native where key = $key and (step is null or step > $after)
 """
-_WARMUP = "select max(step) from (select distinct step from native where key in (select unnest($keys)) order by step limit $n)"
+_WARMUP = """
+    select max(step)
+    from (select distinct step from native where key in (select unnest($keys)) order by step limit $n)
+"""
 
 
 def ingested_values(ledger: CellLedger, series: Sequence[NativeSeries], warmup_steps: int) -> list[Value]:
@@ -108,9 +111,7 @@ def _value(connection: duckdb.DuckDBPyConnection, one: NativeSeries, after: int)
     if said[how] is None:
         return kind.none(f"{one.key} has no number in a step after the warm-up", **fields)
     if one.of == "last" and said["steps"] and said["span"] > said["steps"]:
-        return kind.none(
-            f"{one.key} speaks of {said['steps']} of {said['span']} steps, each the last of several", **fields
-        )
+        return kind.none(f"{one.key} speaks of {said['steps']} of {said['span']} steps only", **fields)
     reason = f"as the framework wrote it: {how} of {one.key} over {said['n']} entries of {files}"
     reason += f", {said['odd']} more are no number" if said["odd"] else ""
     return kind.value(said[how] * one.scale, said["n"] - said["odd"], reason=reason, written=True, **fields)

@@ -17,6 +17,7 @@ from harness.report.axes import axes_of
 from harness.report.cautions import cautions_of
 from harness.report.figures import draw_figures
 from harness.report.html import render_html
+from harness.report.ingested import describe_ingested
 from harness.report.markdown import render_markdown
 from harness.report.measured import Cell, Column, Measured, column_of, disturbed, load_manifest, measure_run, observed
 from harness.report.model import Definition, FidelityRow, ReportModel, SelfReport
@@ -35,6 +36,9 @@ def build_report(run: Path) -> ReportModel:
     manifest = load_manifest(run)
     violations = check_run(run)
     model = _model(manifest, measure_run(run, manifest, violations), violations)
+    if manifest.get("ingested"):
+        describe_ingested(model, manifest)
+    model.cautions = cautions_of(model)
     model.figures = draw_figures(model, run / "figures")
     write_report(model, run)
     return model
@@ -55,7 +59,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
     undisturbed = [cell for cell in manifest["cells"] if not disturbed(cell)]
     adapters = manifest.get("adapters") or {}
     kept = ("name", "title", "version", "sources", "capabilities")
-    model = ReportModel(
+    return ReportModel(
         title=facts.title_of(manifest),
         run_id=manifest["run_id"],
         created=manifest["created"],
@@ -82,8 +86,6 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         series=measured.series,
         provenance=facts.provenance_of(manifest),
     )
-    model.cautions = cautions_of(model)
-    return model
 
 
 def _cell(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from harness.compare.rows import Row
 from harness.report import format as fmt
+from harness.report.ingested import ingested_cautions
 from harness.report.measured import BARE, UNTRUSTED
 from harness.report.model import Caution, ReportModel
 
@@ -158,6 +159,7 @@ def _code(model: ReportModel) -> Iterator[Caution]:
 
 FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _violations,
+    ingested_cautions,
     _findings,
     _unfinished,
     _bad_cells,

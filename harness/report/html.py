@@ -14,6 +14,7 @@ from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, items_of, title_of
 from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
+from harness.report.ingested import series_lines, spoken
 from harness.report.learning import LEARNING, check_title
 from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
 from harness.report.table import comparison, unit_beside
@@ -59,6 +60,8 @@ def _context(model: ReportModel, figures: Path) -> dict[str, Any]:
         "cells": cells_view(model),
         "completions": completions_view(model),
         "drills": counts_of(model),
+        "ingested": spoken(model),
+        "series_lines": series_lines(model),
         "learning_note": LEARNING,
         "colors": {name: adapter_color(name, model.names) for name in model.names},
         "image": lambda figure: _data_uri(figure, figures),

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from harness.compare.drill_evidence import short
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, items_of, title_of
+from harness.report.ingested import series_lines, spoken
 from harness.report.learning import LEARNING, check_title
 from harness.report.model import Axis, FidelityRow, ReportModel
 from harness.report.table import Entry, Table, comparison
@@ -47,8 +49,8 @@ def render_markdown(model: ReportModel, figures: str = "figures") -> str:
     lines += ["", *_summary(model)]
     for track in model.tracks:
         lines += _comparison(model, track)
-    lines += _learning(model) + _drills(model) + _figures(model, figures) + _axes(model) + _fidelity(model)
-    lines += _self_report(model) + _cells(model) + _completions(model) + _definitions(model)
+    lines += _ingested(model) + _learning(model) + _drills(model) + _figures(model, figures) + _axes(model)
+    lines += _fidelity(model) + _self_report(model) + _cells(model) + _completions(model) + _definitions(model)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -98,6 +100,16 @@ def _topic(model: ReportModel, table: Table, name: str) -> list[str]:
             label += f" · {escape(fmt.words(line.variant))}" if line.variant else ""
             rows.append([label, line.unit, *(_entry(entry, model.repeats) for entry in line.entries)])
     return grid(head, rows)
+
+
+def _ingested(model: ReportModel) -> list[str]:
+    if not (said := spoken(model)):
+        return []
+    lines = ["## What the framework wrote", "", said["lead"], ""]
+    lines += [f"- {escape(words)}" for words in (*said["files"], *said["seams"])]
+    head = ["native key", "speaks of", "unit", "n", "first", "last", "figure of ours"]
+    rows = [[code(line.key), *map(escape, astuple(line)[1:])] for line in series_lines(model)]
+    return [*lines, "", *grid(head, rows)]
 
 
 def _learning(model: ReportModel) -> list[str]:
@@ -208,6 +220,8 @@ def _findings(model: ReportModel) -> list[str]:
     lines = ["### Audit of the figures", ""]
     if not model.findings:
         return [*lines, "No figure is impossible, and none contradicts another, by the rules of `rlaxes audit`.", ""]
+    if model.ingested:
+        return [*lines, "Not asked here: `rlaxes audit` reads the logs themselves, with the line of each number.", ""]
     told = [
         [code(f["rule"]), f["severity"], escape(f["case"]), escape(f["evidence"]), escape(f["would_be_true_if"])]
         for f in model.findings

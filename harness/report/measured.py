@@ -18,6 +18,7 @@ from harness.measure.api import MeasureContext, measure_cell, self_report_cell, 
 from harness.measure.self_report import SelfReport
 from harness.measure.view import CellView
 from harness.report.completions import some_completions
+from harness.report.ingested import ingested_cell
 from harness.report.model import Completion
 from harness.report.observed import Observation, observe
 from harness.report.own import own_cell
@@ -85,6 +86,9 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
         elif damage := _damage(cell["cell_id"], violations):
             broken = {"status": "failed", "cause": "infrastructure", "reason": damage}
             measured.results.append(CellResult(**found | broken, values=[]))
+        elif manifest.get("ingested"):
+            values = ingested_cell(read_cell(run / "ledger", cell["cell_id"]), manifest)
+            measured.results.append(CellResult(**found, values=values))
         else:
             _measure(run, manifest, cell, found, measured)
     return measured
@@ -158,6 +162,8 @@ def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str
 
 
 def _config(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    if manifest.get("ingested"):
+        return {}
     config: dict[str, Any] = manifest["configs"][cell["cell_id"].rsplit(".r", 1)[0]]["resolved"]
     return config
 

@@ -121,7 +121,8 @@ class ReportModel:
     and `code` are facts to print, in their order; `provenance` is what a repetition needs. `verdicts` are those of the
     cells that were disturbed on purpose (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else;
     `learning` are the learning checks (`harness.compare.learning.LearningCheck.as_dict`); `findings` are those of the
-    audit's rules over the run's own figures, as in `rlaxes audit --json`."""
+    audit's rules over the run's own figures, as in `rlaxes audit --json`; `ingested` is what is known of a run that was
+    recorded elsewhere, in the words of its manifest (`harness.ingest.run_folder`)."""
 
     title: str
     run_id: str
@@ -147,6 +148,7 @@ class ReportModel:
     series: dict[str, Any] = field(default_factory=dict)
     figures: list[Figure] = field(default_factory=list)
     provenance: dict[str, Any] = field(default_factory=dict)
+    ingested: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For report.json: strict JSON, infinite numbers as strings, with the schema version.

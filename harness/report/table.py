@@ -30,7 +30,7 @@ class Entry:
     @property
     def valued(self) -> bool:
         """Whether there is a number."""
-        return self.state in {"measured", "not comparable"}
+        return self.state in {"measured", "as written", "not comparable"}
 
 
 @dataclass(frozen=True)
