@@ -23,14 +23,16 @@ class Place:
 
 
 def cases_of(blocks: Iterable[Block], place: Place) -> Iterator[Case]:
-    """A case for each block with a step that has something a rule may ask about; each knows the one before of its own
-    scope, for rules about change."""
+    """A case for each block of training, and each that sums up a run, with something that a rule may ask about. One of
+    training knows the one before of its own scope, for rules about change."""
     before: dict[str, Case] = {}
     for block in blocks:
-        if block.kind != "training":
+        if block.kind not in ("training", "summary"):
             continue
-        case = _case(block, place, before.get(block.scope))
-        if case.observations:
+        case = _case(block, place, before.get(block.scope) if block.kind == "training" else None)
+        if case.observations and block.kind == "summary":
+            yield case
+        elif case.observations:
             # Only the last is kept: a chain of all earlier cases would hold the whole log in memory.
             before[block.scope] = Case(case.name, case.observations, case.facts)
             yield case
@@ -38,7 +40,7 @@ def cases_of(blocks: Iterable[Block], place: Place) -> Iterator[Case]:
 
 def _case(block: Block, place: Place, earlier: Case | None) -> Case:
     found = [seen for key, value in block.values.items() if (seen := _observation(key, value, block, place))]
-    if block.step is not None:
+    if block.step is not None and block.kind == "training":
         where = Where(place.file, block.line, "step", block.step)
         found.append(Observation("step_number", float(block.step), where))
     for quantity, value in (place.given or {}).items():
