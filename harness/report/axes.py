@@ -5,44 +5,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.contract.axes import AXES
 from harness.report.model import Axis
-from harness.report.observed import Observation
+from harness.report.observed import LOOKS, Observation
 
-AXES = (
-    "placement",
-    "synchrony",
-    "lag_bound",
-    "training_backend",
-    "rollout_engine",
-    "weight_sync",
-    "multi_turn",
-    "queue",
-    "recovery",
-    "telemetry",
-    "logprob_regime",
-    "adapters_lora",
-)
 WORDS = {"placement": ("colocated", "disaggregated"), "synchrony": ("synchronous", "asynchronous")}
-"""Axes whose values come from a closed set: only there can a script see that declared and measured contradict."""
+"""Axes whose measured values are a closed set: only there can a script see that declared and measured contradict."""
+ASYNCHRONOUS = ("one_step_off", "fully_asynchronous")
+"""Declared values that a ledger shows as `asynchronous`."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What `adapter.yaml` says of an axis."""
+    """What `adapter.yaml` says of an axis; `values` are of its vocabulary (none in manifests of before 2026-11-30)."""
 
     value: str | None
+    values: tuple[str, ...]
     source: str | None
     version: str | None
     date: str | None
 
 
-def _declared(facts: Mapping[str, Any], axis: str) -> Declared:
+def declared_of(facts: Mapping[str, Any], axis: str) -> Declared:
+    """What an adapter, or a manifest's facts of it, declares on an axis."""
     said = (facts.get("axes") or {}).get(axis)
     if not said:
-        return Declared(None, None, None, None)
+        return Declared(None, (), None, None, None)
     date = said.get("date")
     version = said.get("version") or facts.get("version")
-    return Declared(said["declared"], said.get("source"), str(version), str(date) if date else None)
+    values = tuple(said.get("values") or ())
+    return Declared(said["declared"], values, said.get("source"), str(version), str(date) if date else None)
 
 
 def stale(facts: Mapping[str, Any], declared: Declared) -> str | None:
@@ -57,12 +49,13 @@ def stale(facts: Mapping[str, Any], declared: Declared) -> str | None:
     return None
 
 
-def contradicts(axis: str, declared: str | None, measured: str | None) -> bool:
+def contradicts(axis: str, declared: Declared, measured: str | None) -> bool:
     """Whether the measured value of a closed set is not among what is declared."""
-    if declared is None or measured is None or axis not in WORDS:
+    if declared.value is None or measured is None or axis not in WORDS:
         return False
-    said, seen = (_words(text) & set(WORDS[axis]) for text in (declared, measured))
-    return bool(said) and not seen <= said
+    values = {"asynchronous" if value in ASYNCHRONOUS else value for value in declared.values}
+    said = (values or _words(declared.value)) & set(WORDS[axis])
+    return bool(said) and not _words(measured) & set(WORDS[axis]) <= said
 
 
 def _words(text: str) -> set[str]:
@@ -84,22 +77,27 @@ def axes_of(adapters: Mapping[str, Mapping[str, Any]], observed: Mapping[str, Se
 
 
 def _axis(name: str, axis: str, facts: Mapping[str, Any], seen: Sequence[Observation]) -> Axis:
-    declared = _declared(facts, axis)
+    declared = declared_of(facts, axis)
     values = list(dict.fromkeys(_said(seen)))
     reasons = list(dict.fromkeys(o.reason for o in seen if o.reason))
     return Axis(
         adapter=name,
         axis=axis,
         declared=declared.value,
+        values=list(declared.values),
         source=declared.source,
         version=declared.version,
         date=declared.date,
         measured="; ".join(values) or None,
         evidence="; ".join(dict.fromkeys(o.evidence for o in seen)),
-        reason=None if values else "; ".join(reasons) or "no cell of this adapter left a ledger",
-        differs=any(contradicts(axis, declared.value, o.value) for o in seen),
+        reason=None if values else "; ".join(reasons) or _unseen(axis),
+        differs=any(contradicts(axis, declared, o.value) for o in seen),
         stale=stale(facts, declared),
     )
+
+
+def _unseen(axis: str) -> str:
+    return "no cell of this adapter left a ledger" if axis in LOOKS else "no ledger shows this axis"
 
 
 def _said(seen: Sequence[Observation]) -> Iterator[str]:

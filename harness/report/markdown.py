@@ -166,14 +166,16 @@ def _axis(axis: Axis | None) -> str:
     seen = axis.measured is not None
     measured = f"measured: {escape(axis.measured)}" if seen else f"not measured: {escape(axis.reason)}"
     where = ", ".join(escape(part) for part in (axis.source, axis.version, axis.date) if part)
-    declared = f"declared: {escape(axis.declared)} ({where})" if axis.declared is not None else "declares nothing"
+    values = f"{', '.join(map(code, axis.values))}: " if axis.values else ""
+    said = axis.declared is not None
+    declared = f"declared: {values}{escape(axis.declared)} ({where})" if said else "declares nothing"
     marks = ["**differs**"] if axis.differs else []
     marks += [f"**stale**: {escape(axis.stale)}"] if axis.stale else []
     return "<br>".join([measured, declared, *marks])
 
 
 def _axes(model: ReportModel) -> list[str]:
-    rows = [[fmt.words(line.name), *(_axis(axis) for axis in line.entries)] for line in axes_view(model)]
+    rows = [[line.title, *(_axis(axis) for axis in line.entries)] for line in axes_view(model)]
     return ["## Architectural axes", "", *(grid(["axis", *model.names], rows) if rows else ["None declared.", ""])]
 
 

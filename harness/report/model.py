@@ -31,6 +31,7 @@ class Axis:
 
     Attributes:
         declared: None where the adapter declares nothing.
+        values: the same in values of the axis's vocabulary (`harness.contract.axes`).
         measured: None where nothing was measured, with `reason`.
         evidence: the ledger table and columns behind `measured`.
         differs: the two contradict each other; both are shown.
@@ -48,6 +49,7 @@ class Axis:
     reason: str | None
     differs: bool
     stale: str | None
+    values: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from harness.contract.axes import AXES
 from harness.report import format as fmt
 from harness.report.model import Axis, Completion, FidelityRow, ReportModel
 
@@ -29,6 +30,11 @@ class AxisLine:
 
     name: str
     entries: list[Axis | None]
+
+    @property
+    def title(self) -> str:
+        """What the axis is called; an axis of another version of rlaxes by its own name."""
+        return AXES[self.name].title if self.name in AXES else fmt.words(self.name)
 
 
 def axes_view(model: ReportModel) -> list[AxisLine]:

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from harness.report.axes import AXES, axes_of, contradicts
+from harness.contract.axes import AXES
+from harness.report.axes import Declared, axes_of, contradicts
 from harness.report.observed import Observation
 
 
@@ -22,6 +23,7 @@ def test_every_axis_has_a_row_and_a_reason_where_nothing_shows_it() -> None:
     axes = axes_of(_facts(), {})
     assert [axis.axis for axis in axes] == list(AXES)
     assert all(axis.measured is None and axis.reason for axis in axes)
+    assert next(axis.reason for axis in axes if axis.axis == "abstraction") == "no ledger shows this axis"
 
 
 def test_declared_and_measured_both_stand_where_they_differ() -> None:
@@ -41,7 +43,27 @@ def test_declared_and_measured_both_stand_where_they_differ() -> None:
     ],
 )
 def test_contradiction(axis: str, declared: str | None, measured: str, expected: bool) -> None:
-    assert contradicts(axis, declared, measured) is expected
+    assert contradicts(axis, Declared(declared, (), None, None, None), measured) is expected
+
+
+@pytest.mark.parametrize(
+    ("values", "measured", "expected"),
+    [
+        (("synchronous",), "asynchronous: x", True),
+        (("synchronous", "fully_asynchronous"), "asynchronous: x", False),
+        (("one_step_off",), "asynchronous: x", False),
+        (("one_step_off", "partial_rollout"), "synchronous: x", True),
+    ],
+)
+def test_a_contradiction_is_to_the_values_and_not_to_the_words(
+    values: tuple[str, ...], measured: str, expected: bool
+) -> None:
+    declared = Declared("synchronous or asynchronous, as one likes", values, None, None, None)
+    assert contradicts("synchrony", declared, measured) is expected
+
+
+def test_values_reach_the_report() -> None:
+    assert _synchrony(_facts(values=["synchronous"]), {}).values == ["synchronous"]
 
 
 def test_a_value_of_another_version_is_stale() -> None:
