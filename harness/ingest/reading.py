@@ -37,12 +37,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Recognised:
-    """Whose log a file is. `version` is None where the content does not tell it; `why` quotes what gave it away."""
+    """Whose log a file is. `version` is None where the content does not tell it; `why` quotes what gave it away. Where
+    the name of a file says what its content does not (a step), `reads` is the reader that knows it."""
 
     framework: str
     shape: str
     version: str | None
     why: str
+    reads: "Reader | None" = None
 
 
 class Reader(Protocol):

@@ -26,5 +26,5 @@ def recognise(stream: BinaryIO, name: str, readers: Sequence[Reader]) -> Match |
         return None
     for reader in readers:
         if found := reader.recognises(head, name):
-            return Match(reader, found)
+            return Match(found.reads or reader, found)
     return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, BinaryIO, cast
 
 from harness.errors import UserError
@@ -22,6 +22,8 @@ SKIPPED = frozenset(
     {".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".npy", ".npz", ".parquet", ".arrow", ".png", ".jpg", ".so", ".py"}
 )
 """Endings, in a folder or an archive, of what is no log. A file that is named itself is read whatever its ending."""
+KEPT = "completions_*.parquet"
+"""What TRL dumps of its completions has such an ending, and is read."""
 SKIPPED_FOLDERS = frozenset({".git", "__pycache__", "node_modules", ".venv"})
 
 
@@ -69,8 +71,12 @@ def _below(path: Path) -> Iterator[Source]:
     for base, folders, files in os.walk(path):  # does not follow links to folders, so that none leads round in a circle
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
         for file in (Path(base, name) for name in sorted(files)):
-            if file.is_file() and file.suffix not in SKIPPED:
+            if file.is_file() and _may_be_log(file):
                 yield from _of_file(file)
+
+
+def _may_be_log(path: PurePath) -> bool:
+    return path.suffix not in SKIPPED or path.match(KEPT)
 
 
 def _of_file(path: Path) -> Iterator[Source]:
@@ -100,7 +106,7 @@ def _open_gzip(path: Path) -> BinaryIO:
 def _of_zip(path: Path) -> Iterator[Source]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if not member.is_dir() and Path(member.filename).suffix not in SKIPPED:
+            if not member.is_dir() and _may_be_log(PurePath(member.filename)):
                 yield Source(f"{path}:{member.filename}", member.file_size, partial(_open_zip, path, member.filename))
 
 
@@ -113,7 +119,7 @@ def _of_tar(path: Path) -> Iterator[Source]:
     """Its regular files; links and devices in it lead nowhere."""
     with tarfile.open(path) as archive:
         for member in archive:
-            if member.isfile() and Path(member.name).suffix not in SKIPPED:
+            if member.isfile() and _may_be_log(PurePath(member.name)):
                 yield Source(f"{path}:{member.name}", member.size, partial(_open_tar, path, member.name))
 
 

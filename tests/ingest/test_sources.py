@@ -29,8 +29,10 @@ def test_a_folder_is_searched_and_what_is_no_log_is_left(tmp_path: Path) -> None
     (tmp_path / "a" / ".git" / "log").write_bytes(TEXT)
     (tmp_path / "a" / "x.log").write_bytes(TEXT)
     (tmp_path / "a" / "model.safetensors").write_bytes(TEXT)
+    (tmp_path / "a" / "train.parquet").write_bytes(TEXT)
+    (tmp_path / "a" / "completions_00010.parquet").write_bytes(TEXT)
     (tmp_path / "a" / "round").symlink_to(tmp_path / "a")
-    assert read(tmp_path) == {"x.log": TEXT}
+    assert read(tmp_path) == {"x.log": TEXT, "completions_00010.parquet": TEXT}
     assert read(tmp_path / "a" / "model.safetensors") == {"model.safetensors": TEXT}
 
 

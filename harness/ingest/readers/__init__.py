@@ -7,6 +7,8 @@ from harness.ingest.readers.nemo_rl_json import NemoRlJson
 from harness.ingest.readers.openrlhf_console import OpenRlhfConsole
 from harness.ingest.readers.prime_rl_benchmark import PrimeRlBenchmark
 from harness.ingest.readers.prime_rl_console import PrimeRlConsole
+from harness.ingest.readers.rollout_dump import RolloutDump
+from harness.ingest.readers.rollout_parquet import TrlCompletions
 from harness.ingest.readers.skyrl_console import SkyRlConsole
 from harness.ingest.readers.skyrl_csv import SkyRlCsv
 from harness.ingest.readers.tensorboard import TensorBoard
@@ -21,6 +23,8 @@ READERS: tuple[Reader, ...] = (
     WandbRun(),
     WandbConfig(),
     WandbSummary(),
+    TrlCompletions(),
+    RolloutDump(),
     TrlTrainerState(),
     NemoRlConsole(),
     NemoRlJson(),
