@@ -2,7 +2,7 @@
 
 import typer
 
-from harness.commands import environments, foreign, ledgers, runs
+from harness.commands import axes, environments, foreign, ledgers, runs
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
@@ -16,6 +16,7 @@ for command in (
     ledgers.publish,
     foreign.ingest,
     foreign.audit,
+    axes.axes,
     environments.doctor,
 ):
     app.command()(command)
