@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -32,7 +33,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "train_s": (SEQUENTIAL, "train"),
     "training_phase_s": (SEQUENTIAL, "train"),
     "weight_sync_s": (SEQUENTIAL, "weight_sync"),
+    "update": (SEQUENTIAL, "update_actor"),
     "wait": ("wait_seconds", "wait"),
+    "gen(wait)": ("wait_seconds", "wait"),
     "wait_s": ("wait_seconds", "wait"),
     "buffer_wait_s": ("wait_seconds", "wait"),
     "wait_prev_gen": ("wait_seconds", "wait"),
@@ -54,7 +57,11 @@ COLUMNS: dict[str, tuple[str, str]] = {
 name the row."""
 NAMELESS = {"nemo_rl_identity": ("row", "avg_len", "gpus", "gbs", "tok_s_gpu", "step", "expect")}
 """Columns of a published list of rows that does not name them, by the key that it stands under."""
-NAMES = ("id", "row", "version, hw", "model", "mode", "policy", "engine", "arm")
+NAMES = ("id", "row", "arm")
+LABELS = ("version, hw", "model", "mode", "policy", "engine")
+"""What names a row that has no name of its own, all of them together."""
+SEVERAL = " / "
+"""Between the values of a cell that speaks of several runs, as `on / 1-off` beside `256 / 512`."""
 FACTS = ("mode", "engine", "policy", "expect")
 _NUMBER = re.compile(r"^\**\s*([-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*\**$")
 Row = Mapping[str, Any]
@@ -131,12 +138,22 @@ def _text_rows(text: str, suffix: str) -> Iterator[tuple[int, Row]]:
         if head is None:
             head = [cell.lower() for cell in cells]
         elif not all(re.fullmatch(r":?-+:?", cell) for cell in cells):
-            yield number, dict(zip(head, cells, strict=False))
+            yield from ((number, row) for row in _each(dict(zip(head, cells, strict=False))))
+
+
+def _each(row: dict[str, str]) -> Iterator[Row]:
+    """The rows that one of several runs stands for: as many as most of its cells of several values have."""
+    parts = {key: cell.split(SEVERAL) for key, cell in row.items()}
+    counts = Counter(len(values) for values in parts.values() if len(values) > 1)
+    several = counts.most_common(1)[0][0] if counts else 1
+    for place in range(several):
+        yield {key: values[place] if len(values) == several else row[key] for key, values in parts.items()}
 
 
 def _case(row: Row, file: str, line: int, number: int) -> Case | None:
     keyed = {str(key).strip().lower(): value for key, value in row.items()}
-    name = next((str(keyed[key]) for key in NAMES if keyed.get(key)), f"row {number + 1}")
+    labels = ", ".join(str(keyed[key]).strip("* ") for key in LABELS if keyed.get(key))
+    name = next((str(keyed[key]) for key in NAMES if keyed.get(key)), labels or f"row {number + 1}")
     observations = []
     for key, value in keyed.items():
         quantity, part = COLUMNS.get(key, (key, ""))

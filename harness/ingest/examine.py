@@ -17,7 +17,8 @@ from harness.ingest.readers import READERS
 from harness.ingest.recognise import Match, recognise
 from harness.ingest.sources import Source, find_sources
 
-TABLES = (".json", ".jsonl", ".csv", ".md")
+MARKDOWN = ".md"
+TABLES = (".json", ".jsonl", ".csv", MARKDOWN)
 
 
 @dataclass
@@ -70,23 +71,33 @@ def examine(paths: Sequence[str], given: Mapping[str, float] | None = None) -> E
 
 
 def _examine_one(source: Source, given: Mapping[str, float], done: Examined) -> None:
+    path = Path(source.name)
+    # A page that quotes a log beside its tables is a page.
+    if path.suffix == MARKDOWN and _examine_table(path, done) is None:
+        return
     with source.open() as stream:
         match = recognise(stream, source.name, READERS)
     if match is not None:
         what = f"{match.found.framework} {match.found.shape}"
         done.add(source.name, what, _of_log(source, match, given, done))
         return
-    path = Path(source.name)
     if path.suffix not in TABLES or not path.exists():
         done.warnings.append(f"{source.name}: no log or table that the audit reads")
-        return
+    elif complaint := _examine_table(path, done):
+        done.warnings.append(complaint)
+
+
+def _examine_table(path: Path, done: Examined) -> str | None:
+    """Why it is none, or None where it was one."""
+    if not path.exists():
+        return f"{path}: is in an archive"
     try:
         cases = read_table(path)
     except UserError as error:
-        done.warnings.append(str(error))
-        return
+        return str(error)
     done.readings |= {case.name: numbers for case in cases if (numbers := readings(case))}
-    done.add(source.name, "table", cases)
+    done.add(str(path), "table", cases)
+    return None
 
 
 def _of_log(source: Source, match: Match, given: Mapping[str, float], done: Examined) -> Iterator[Case]:

@@ -1,5 +1,6 @@
 """The published tables come out as they should: every contradiction is found, no consistent row is accused."""
 
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -84,6 +85,46 @@ def test_markdown_and_csv(tmp_path: Path, suffix: str, separator: str | None) ->
     found = [finding for case in read_table(path) for finding in findings(case, RULES)]
     assert [(finding.case, finding.rule) for finding in found] == [("not sound", "stage_exceeds_step")]
     assert found[0].where.line == (6 if suffix == ".md" else 3)
+
+
+def test_every_row_of_the_file_is_asked() -> None:
+    rows = json.loads(_text())
+    assert len(CASES) == len(rows["stages"]) + len(rows["nemo_rl"]["rows"]) == 33
+    assert set(CONTRADICTIONS) <= set(CASES)
+
+
+def test_the_list_of_rows_that_names_no_columns(tmp_path: Path) -> None:
+    """As it was first gathered: positional rows below a formula."""
+    path = tmp_path / "raw.json"
+    content = json.loads(_text())
+    path.write_text(json.dumps({"nemo_rl_identity": {"formula": "x", "rows": content["nemo_rl"]["rows"]}}))
+    found = {finding.case for case in read_table(path) for finding in findings(case, RULES)}
+    assert found == {"v0.5 DAPO DSV3", "v0.6 Q235 1off", "v0.6 SWE"}
+
+
+SLASHED = """| version, HW | model | policy | avg len | GPUs | GBS | tok/s/GPU | step s |
+|---|---|---|---|---|---|---|---|
+| v0.6 H100 | DeepSeek-V3 | on / 1-off | 701 / 710 | 256 / 512 | 512 | 12.1 / 12.8 | 134 / 64.1 |
+| v0.6 H100 | Qwen3-30B | on / 1-off | 3203 / 3201 | 32 / 32 | 2048 | 1102 / 1414 | 192 / 152 |
+| v0.6 H100 | Qwen3-235B | 1-off | 5721 | 256 | 512 | **58.7** | 231 |
+"""
+
+
+def test_a_row_of_several_runs_is_that_many_cases(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(SLASHED, encoding="utf-8")
+    cases = read_table(path)
+    assert [case.name for case in cases][:2] == ["v0.6 H100, DeepSeek-V3, on", "v0.6 H100, DeepSeek-V3, 1-off"]
+    assert [case.one("samples").value for case in cases if case.one("samples")] == [512, 512, 2048, 2048, 512]
+    found = [(finding.case, finding.rule) for case in cases for finding in findings(case, RULES)]
+    assert found == [("v0.6 H100, Qwen3-235B, 1-off", "out_of_family")]
+
+
+def test_columns_may_be_named_as_the_quantities_are(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("model,mfu,probability_sum\na,0.4,1.0\nb,1.018,1.148\n", encoding="utf-8")
+    found = [(finding.case, finding.rule) for case in read_table(path) for finding in findings(case, RULES)]
+    assert found == [("b", "mfu_over_one"), ("b", "probabilities_do_not_add_up")]
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1, 2]", '{"rows": [[1]]}', "{", '[{"colour": "red"}]'])
