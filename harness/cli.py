@@ -2,10 +2,11 @@
 
 import typer
 
-from harness.commands import axes, environments, foreign, ledgers, runs
+from harness.commands import axes, environments, foreign, ledgers, plan, runs
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
+app.add_typer(plan.plan_app, name="plan")
 for command in (
     runs.compare,
     runs.run,

@@ -18,9 +18,10 @@ BELOW = {
     "execute": {"task", "contract", "probe"},
     "ingest": {"execute", "audit", "contract"},
     "measure": {"contract", "theory"},
+    "simulate": {"execute", "theory", "contract"},
     "compare": {"measure", "contract"},
     "report": {"compare", "measure", "audit", "theory", "contract"},
-    "commands": {"execute", "ingest", "report", "compare", "measure", "audit", "theory", "contract"},
+    "commands": {"execute", "ingest", "report", "compare", "measure", "audit", "theory", "contract", "simulate"},
 }
 """What each room may import (DESIGN.md, "Imports run downward only"); every room may use `harness.errors`."""
 BARE = {"contract", "probe"}
