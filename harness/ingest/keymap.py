@@ -97,10 +97,25 @@ class KeyMap:
 
     def meaning(self, key: str, version: str | None = None, mode: str | None = None) -> KeyMeaning | None:
         """What a key means in a version and a mode: an exact entry before a pattern, one for the mode before one for
-        any, a later before an earlier; or None."""
+        any, a later before an earlier; or None. Where the version is not known, an entry that is not our figure goes
+        before one that is: in some of the versions that it may be, the key is not."""
         found = [entry for entry in self._plain.get(key, ()) if entry.holds_for(version, mode)]
         found = found or [e for pattern, e in self._globs if pattern.match(key) and e.holds_for(version, mode)]
-        return max(found, key=lambda e: (e.mode is not None, Version(e.since or "0"))) if found else None
+        if not found:
+            return None
+        return max(found, key=lambda e: (e.mode is not None, version is None and not e.same, Version(e.since or "0")))
+
+    def narrowed(self, keys: Iterable[str]) -> "KeyMap":
+        """The map without the entries of versions that cannot have written all of these keys together; for a log that
+        does not tell its version. The whole map, where no version can have: then somebody added keys of his own."""
+        found = [self._plain[key] for key in keys if key in self._plain]
+        since = max((min(Version(entry.since or "0") for entry in entries) for entries in found), default=Version("0"))
+        ends = [[entry.until for entry in entries] for entries in found]
+        until = min((max(map(Version, filter(None, end))) for end in ends if None not in end), default=None)
+        if until is not None and until <= since:
+            return self
+        kept = (e for e in self.entries if e.until is None or Version(e.until) > since)
+        return KeyMap(self.framework, tuple(e for e in kept if until is None or Version(e.since or "0") < until))
 
     def knows(self, key: str, *, by_pattern: bool = False) -> bool:
         """Whether it has the key as it stands; or, `by_pattern`, one that fits it."""

@@ -56,6 +56,8 @@ def write_run(run: JoinedRun, output: Path, warnings: Sequence[str]) -> Written:
     batches = _native(run, tally)
     write_sealed(folder / "ledger", CELL_ID, PROCESS, {"native": batches}, {"ingested": [f.name for f in run.files]})
     keys = key_map(run.framework)
+    if run.version is None:
+        keys = keys.narrowed(stored.series.key for stored in run.stored)
     series = [entry for entry in _described(run, tally, keys) if entry.n]
     manifest = _manifest(run, folder.name) | {
         "series": [entry.as_dict() for entry in series],

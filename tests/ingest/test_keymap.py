@@ -50,6 +50,23 @@ def test_a_key_that_means_two_things_means_neither_where_the_mode_is_not_known()
     assert keys.meaning("b") is None
 
 
+def test_of_an_unknown_version_what_is_not_ours_goes_first() -> None:
+    keys = KeyMap("x", (entry("a", until="0.2"), entry("a", since="0.2", same=True)))
+    assert keys.meaning("a") == entry("a", until="0.2")
+    assert keys.meaning("a", "0.2") == entry("a", since="0.2", same=True)
+
+
+def test_keys_tell_which_versions_a_log_may_be_of() -> None:
+    first, second, third = entry("a", until="0.2"), entry("a", since="0.2", until="0.5"), entry("a", since="0.5")
+    keys = KeyMap("x", (first, second, third, entry("new", since="0.3"), entry("old", until="0.4"), entry("b")))
+    assert keys.narrowed(["a", "new", "b", "unheard of"]).entries[:2] == (second, third)
+    assert keys.narrowed(["a", "old"]).entries[:2] == (first, second)
+    assert keys.narrowed(["new", "old"]).meaning("a") == second
+    assert keys.narrowed(["a", "b"]).entries == keys.entries
+    contradictory = KeyMap("x", (entry("gone", until="0.2"), entry("new", since="0.2")))
+    assert contradictory.narrowed(["gone", "new"]) is contradictory
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
