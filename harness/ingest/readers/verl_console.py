@@ -57,11 +57,10 @@ class VerlConsole:
 def _starts(data: bytes, at: int = 0) -> Iterator[re.Match[bytes]]:
     """Every step line's beginning. `bytes.find` first: a regular expression at every line is ten times slower."""
     while (at := data.find(b"step:", at)) >= 0:
-        if found := START.match(data, data.rfind(b"\n", 0, at) + 1):
+        found = START.match(data, data.rfind(b"\n", 0, at) + 1)
+        if found and found.end() > at:  # or it is `timing_s/step:` further on in the line that it began
             yield found
-            at = found.end()
-        else:
-            at += 5
+        at = max(at + 5, found.end() if found else 0)
 
 
 def _whole_line(piece: Piece, start: int) -> tuple[bytes, int]:

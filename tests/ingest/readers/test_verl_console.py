@@ -103,6 +103,12 @@ def test_a_step_within_a_line_is_none() -> None:
     assert [block.step for block in found] == [1, 2]
 
 
+def test_a_line_with_step_in_it_twice_is_looked_at_once() -> None:
+    # found by fuzzing: it was looked at for ever, where its first key is none of verl's
+    assert READER.recognises(b"step:1 - custom/x:0.5 - timing_s/step:28.9\nstep:2 - critic/x:0.5\n", "x") is not None
+    assert READER.recognises(b"step:1 - custom/x:0.5 - timing_s/step:28.9\n", "x") is None
+
+
 def test_a_torn_last_line_loses_its_last_value_and_says_so() -> None:
     found, warnings = of_text(b"step:1 - actor/lr:0.1 - timing_s/step:96.5")
     assert found[0].values == {"actor/lr": 0.1}
