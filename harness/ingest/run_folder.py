@@ -96,7 +96,7 @@ def _described(run: JoinedRun, tally: Tally, keys: KeyMap) -> Iterator[NativeSer
 
 def _one(stored: Stored, keys: KeyMap, run: JoinedRun, n: int, first: float, last: float) -> NativeSeries:
     key = stored.series.key
-    meaning = keys.meaning(key, run.version)
+    meaning = keys.meaning(key, run.version, run.settings.get("mode"))
     return NativeSeries(
         stored=stored.name,
         key=key,

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from harness.ingest.clean import Line, lines
 from harness.ingest.python_dict import number_of
 from harness.ingest.reading import Block, Recognised, Warn
+from harness.ingest.told import Told
 
 DONE = re.compile(r"(?:^|INFO: |Step \d+/\d+ )Train step (\d{1,18})/\d+ done\.")
 PART = re.compile(r"(?:^|INFO: )Stats \((\d{1,9})/(\d{1,9})\):")
@@ -37,10 +38,12 @@ class ArealConsole:
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block a table. One whose step's line is not right before it has no step."""
-        log = _Log(warn)
+        told = Told(warn)
+        log = _Log(told)
         for line in lines(stream, warn):
             yield from log.line(line)
         yield from log.give()
+        told.end()
 
 
 class _Log:
@@ -74,7 +77,7 @@ class _Log:
             self._bordered = True
         elif BOTTOM in text:
             yield from self.give()
-        elif memory := MEMORY.search(text):
+        elif not line.torn and (memory := MEMORY.search(text)):
             head, *numbers = memory.groups()
             self._memory |= {
                 head + key: value

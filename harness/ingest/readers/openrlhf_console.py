@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from harness.ingest.lines import ANSI, pieces
+from harness.ingest.lines import ANSI, Piece, pieces
 from harness.ingest.python_dict import number_of, read_dict
 from harness.ingest.reading import Block, Recognised, Warn
+from harness.ingest.told import Told
 
 PLACE = re.compile(
     rb"(?:ppo_trainer(?P<async>_async)?\.py:\d+\] [^\w\r\n]*)?Global step (?P<step>\d{1,18}): (?=\{)"
@@ -29,7 +30,9 @@ TIMING, TOTAL = "timing/", "timing/step_total"
 PARTS = 4
 SAME, OTHER = 1e-9, 0.02
 """Of `timing/step_total`: what a sum in another order may differ by, and what no cut digits explain."""
-UNFINISHED = "the file ends within this dict: its last value was left out"
+UNFINISHED = "a dict that ends with its line's end and not with its bracket: its last value was left out"
+HANG = "the watchdog ended a collective operation here: not all ranks had joined it"
+MOST_BARS = 16
 
 
 class OpenRlhfConsole:
@@ -51,30 +54,30 @@ class OpenRlhfConsole:
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block a round, and one for each state of a bar's metrics; says where a run hung or ended without any."""
-        bars, any_block, hung = _Bars(), False, False
-        block: Block | None
+        bars, told, empty = _Bars(), Told(warn), True
         for piece in pieces(stream, warn):
-            number, counted = piece.first_line, 0
-            for found in PLACE.finditer(piece.data):
-                number += piece.data.count(b"\n", counted, found.start())
-                counted = found.start()
-                block = None
-                if found["step"]:
-                    line = piece.data[found.end() : _line_end(piece.data, found.end())]
-                    block = _round(found, line, number, warn)
-                elif found["bar"]:
-                    block = bars.seen(found, number)
-                elif not hung:
-                    warn(number, _hang(found[0]))
-                    hung = True
-                if block is not None:
-                    any_block = True
-                    yield block
+            for block in _of_piece(piece, bars, told):
+                empty = False
+                yield block
         for block in bars.rest():
-            any_block = True
+            empty = False
             yield block
-        if not any_block:
-            warn(0, "no metric in all of it: no round of optimizer steps ended")
+        if empty:
+            told(0, "no metric in all of it: no round of optimizer steps ended")
+        told.end()
+
+
+def _of_piece(piece: Piece, bars: "_Bars", warn: Warn) -> Iterator[Block]:
+    data, number, counted = piece.data, piece.first_line, 0
+    for found in PLACE.finditer(data):
+        number += data.count(b"\n", counted, found.start())
+        counted = found.start()
+        if found["step"]:
+            yield _round(found, data[found.end() : _line_end(data, found.end())], number, warn)
+        elif found["bar"]:
+            yield from bars.seen(found, number)
+        else:
+            warn(number, HANG)
 
 
 def _line_end(data: bytes, start: int) -> int:
@@ -85,10 +88,6 @@ def _line_end(data: bytes, start: int) -> int:
 
 def _text(raw: bytes) -> str:
     return ANSI_RE.sub(b"", raw).decode("utf-8", "replace")
-
-
-def _hang(raw: bytes) -> str:
-    return f"{_text(raw)[:160].strip()} ...: a collective of several ranks was not joined by all"
 
 
 def _round(found: re.Match[bytes], line: bytes, number: int, warn: Warn) -> Block:
@@ -116,40 +115,46 @@ def _mode(values: Mapping[str, float]) -> str | None:
 class _Bar:
     """A bar's last metrics: where they appeared, and the highest position that they stood at."""
 
-    postfix: bytes
+    metrics: bytes
     line: int
     at: int
 
 
 class _Bars:
-    """A bar is drawn again and again: its metrics appear before its position moves, and stay until the next ones."""
+    """A bar is drawn again and again: its metrics appear before its position moves, and stay until the next ones. Actor
+    and critic draw bars of the same name, with other metrics in them."""
 
     def __init__(self) -> None:
-        self._last: dict[str, _Bar] = {}
+        self._last: dict[tuple[str, bytes], _Bar] = {}
 
-    def seen(self, found: re.Match[bytes], line: int) -> Block | None:
+    def seen(self, found: re.Match[bytes], line: int) -> Iterator[Block]:
         """What a drawn bar completes: the metrics that stood in it before, once they have changed."""
         name, at = found["bar"].decode(), int(found["at"])
         cut = POSTFIX.search(found["told"])
-        metrics = found["told"][cut.end() :] if cut else b""
-        last = self._last.get(name)
-        if last is not None and metrics == last.postfix and at >= last.at:
+        if cut is None:  # a bar that begins anew has none yet
+            yield from self._give([key for key in self._last if key[0] == name])
+            return
+        metrics = found["told"][cut.end() :]
+        key = name, metrics.partition(b"=")[0]
+        last = self._last.get(key)
+        if last is not None and metrics == last.metrics and at >= last.at:
             last.at = at
-            return None
-        done = self._last.pop(name, None)
-        if metrics:
-            self._last[name] = _Bar(metrics, line, at)
-        return _of_bar(name, done) if done else None
+            return
+        yield from self._give([key] if last else list(self._last)[: len(self._last) - MOST_BARS])
+        self._last[key] = _Bar(metrics, line, at)
 
     def rest(self) -> Iterator[Block]:
         """What still stands in the bars where the log ends."""
-        for name, bar in self._last.items():
-            yield _of_bar(name, bar)
+        yield from self._give(list(self._last))
+
+    def _give(self, keys: list[tuple[str, bytes]]) -> Iterator[Block]:
+        for key in keys:
+            yield _of_bar(key[0], self._last.pop(key))
 
 
 def _of_bar(name: str, bar: _Bar) -> Block:
-    pairs = (item.partition("=") for item in _text(bar.postfix).split(", "))
+    pairs = (item.partition("=") for item in _text(bar.metrics).split(", "))
     values = {key.strip(): value for key, _, raw in pairs if (value := number_of(raw)) is not None}
     if name.startswith("Episode"):
         return Block(bar.at, bar.line, "training", values, name)
-    return Block(None, bar.line, "training", values, name, {"mode": "micro-batch"})
+    return Block(None, bar.line, "training", values, name)

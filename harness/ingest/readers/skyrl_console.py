@@ -11,9 +11,10 @@ from typing import Any, BinaryIO
 
 from harness.ingest.clean import Line, lines
 from harness.ingest.python_dict import number_of
-from harness.ingest.readers.skyrl_dicts import Dicts, Told
+from harness.ingest.readers.skyrl_dicts import Dicts, Metrics
 from harness.ingest.readers.skyrl_step import STEP, Open, Step
 from harness.ingest.reading import Block, Kind, Recognised, Warn
+from harness.ingest.told import Told
 
 STAMP = re.compile(r"(?:^|[|\-] )(Started|Finished): '([^'\n]{1,200})'(?:, time cost: (\d+(?:\.\d+)?)s)?\s*$")
 FIGURE = re.compile(
@@ -23,7 +24,8 @@ BAR = re.compile(r"Training (Batches Processed|Step Progress): +\d+%\|[^|\n]*\| 
 MIRROR = re.compile(r"WANDB_MIRROR kind=(\w+) step=(\d{1,18}) metrics=(\{.*)")
 MASKED = "All outputs are loss masked"
 OWN_NAME = re.compile(
-    rb"skyrl_entrypoint pid=|skyrl(?:_train)?\.\w+\.\w+:\w|Training Batches Processed: |WANDB_MIRROR kind=|'async/staleness_"
+    rb"skyrl_entrypoint pid=|skyrl(?:_train)?\.\w+\.\w+:\w|Training Batches Processed: |WANDB_MIRROR kind="
+    rb"|'async/staleness_"
 )
 STAMPED = re.compile(rb"Finished: '\w+', time cost: \d+\.\d\ds|Started: '(?:init_weight_sync_state|step|generate)'")
 EVALUATION = ("eval/", "timing/eval", "vllm/eval/")
@@ -45,15 +47,17 @@ class SkyRlConsole:
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block a step, one for what is timed outside of steps, and one for each record of a mirrored tracker."""
-        run, dicts = _Run(warn), Dicts(warn)
+        told = Told(warn)
+        run, dicts = _Run(told), Dicts(told)
         for line in lines(stream, warn):
-            for told in dicts.take(line):
-                yield from run.dict_of(told)
+            for metrics in dicts.take(line):
+                yield from run.dict_of(metrics)
             if not dicts.within:
                 yield from run.line(line)
-        for told in dicts.rest():
-            yield from run.dict_of(told)
+        for metrics in dicts.rest():
+            yield from run.dict_of(metrics)
         yield from run.rest()
+        told.end()
 
 
 class _Run:
@@ -77,7 +81,7 @@ class _Run:
         else:
             self._figures(line)
 
-    def dict_of(self, told: Told) -> Iterator[Block]:
+    def dict_of(self, told: Metrics) -> Iterator[Block]:
         """A dict: of the step that is open, unless it names another one or repeats what the step has from a dict."""
         step, numbers = self._step, told.numbers
         if not numbers:

@@ -8,6 +8,7 @@ from typing import BinaryIO
 from harness.ingest.clean import lines
 from harness.ingest.python_dict import number_of
 from harness.ingest.reading import Block, Recognised, Warn
+from harness.ingest.told import Told
 
 OWN = ("async/", "policy/", "generate/", "timing/", "trainer/", "reward/")
 LEAST_OWN = 5
@@ -33,13 +34,14 @@ class SkyRlCsv:
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block a row; an empty cell gives nothing, a row that is cut gives what stands before its last comma."""
         columns: list[str] = []
+        told = Told(warn)
         for line in lines(stream, warn):
             cells = _cells(line.text)
             if not columns:
                 columns = [cells[0].lstrip("\ufeff"), *cells[1:]]
                 continue
             if len(cells) < len(columns) or line.torn:
-                warn(line.number, f"{len(cells)} of {len(columns)} cells, or no line end: the last one was left out")
+                told(line.number, f"{len(cells)} of {len(columns)} cells, or no line end: the last one was left out")
                 cells = cells[:-1]
             row = dict(zip(columns, cells, strict=False))
             values = {key: number for key, cell in row.items() if (number := number_of(cell)) is not None}
@@ -47,6 +49,7 @@ class SkyRlCsv:
             at = int(step) if step is not None and step == step // 1 else None
             if values:
                 yield Block(at, line.number, "training", values, row.get(RUN, ""))
+        told.end()
 
 
 def _cells(line: str) -> list[str]:

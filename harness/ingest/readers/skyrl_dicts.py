@@ -20,7 +20,7 @@ MOST_LINES = 5000
 
 
 @dataclass(frozen=True)
-class Told:
+class Metrics:
     """A dict's numbers, where it begins, and the step that stands before it."""
 
     step: int | None
@@ -42,7 +42,7 @@ class Dicts:
         self._lines = 0
         self.within = False
 
-    def take(self, line: Line) -> Iterator[Told]:
+    def take(self, line: Line) -> Iterator[Metrics]:
         """The dicts that a line completes: one, two where it also cuts off the one before it, mostly none."""
         self.within = False
         if headed := HEADED.search(line.text):
@@ -61,20 +61,20 @@ class Dicts:
         elif self._parts:
             yield from self._go_on(line)
 
-    def rest(self) -> Iterator[Told]:
+    def rest(self) -> Iterator[Metrics]:
         """What is open, as far as it is whole."""
         if self._parts:
             yield self._told()
         self._parts, self._head, self._lines = [], None, 0
 
-    def _begin(self, text: str, line: Line) -> Iterator[Told]:
+    def _begin(self, text: str, line: Line) -> Iterator[Metrics]:
         if not text.strip():
             return
         self._parts = [text]
         if text.rstrip().endswith("}"):
             yield from self.rest()
 
-    def _go_on(self, line: Line) -> Iterator[Told]:
+    def _go_on(self, line: Line) -> Iterator[Metrics]:
         self._lines += 1
         text = line.text.rstrip()
         if (ITEM.match(text) and not line.torn) or (text.endswith("}") and ITEM.match(text)):
@@ -83,11 +83,11 @@ class Dicts:
         if (self.within and text.endswith("}")) or self._lines > MOST_LINES:
             yield from self.rest()
 
-    def _told(self) -> Told:
+    def _told(self) -> Metrics:
         step, line = self._head or (None, 0)
         written = read_dict("\n".join(self._parts))
         for key, raw in written.other.items():
             self._warn(line, f"{key[:60]}: {raw.strip()[:60]!r} is no number: left out")
         if not written.whole:
             self._warn(line, "this dict has no end: what may be cut of it was left out")
-        return Told(step, line, written.numbers)
+        return Metrics(step, line, written.numbers)
