@@ -14,7 +14,9 @@ from harness.ingest.told import Told
 STEPS = ("step", "_step", "global_step")
 WRAPPED = {"step", "data"}
 HEAD_LINES = 20
-SCOPES = {"time/forward_backward": "trainer", "time/pack": "orchestrator", "progress/tokens": "orchestrator"}
+SCOPES = {"time/pack": "orchestrator", "progress/tokens": "orchestrator", "time/forward_backward": "trainer"}
+SCOPES |= dict.fromkeys(("perf/throughput_per_gpu", "optim/lr", "entropy/all/mean", "loss/mean"), "trainer")
+SCOPES["system/ckpt_disk_free_gib"] = "trainer"
 """PRIME-RL's two processes write to one file without their names, and each has a `time/step` (prime_rl/monitors)."""
 
 
