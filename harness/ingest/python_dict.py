@@ -50,12 +50,17 @@ def read_dict(text: str, start: int = 0) -> Written:
 
 def number_of(raw: str) -> float | None:
     """The number that a value is; None for what is none. Nothing that only begins with a number is one."""
-    text = raw.strip().strip("'\"").strip()
+    text = _unquoted(raw).strip()
     if text in WORDS:
         return WORDS[text]
     if wrapped := WRAPPED.fullmatch(text):
         text = wrapped[1]
     return float(text) if NUMBER.fullmatch(text) else None
+
+
+def _unquoted(raw: str) -> str:
+    text = raw.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
 def _items(text: str, start: int) -> Iterator[tuple[str, str, int | None]]:
@@ -76,7 +81,7 @@ def _items(text: str, start: int) -> Iterator[tuple[str, str, int | None]]:
         elif depth != 1:
             continue
         elif sign == ":" and not key:
-            key, at = text[at : token.start()].strip().strip("'\""), token.end()
+            key, at = _unquoted(text[at : token.start()]), token.end()
         elif sign == ",":
             yield key, text[at : token.start()], None
             key, at = "", token.end()
