@@ -16,11 +16,12 @@ from harness.commands.words import AsJson, one_line_errors, print_json
 from harness.contract.axes import AXES
 from harness.execute.adapter import find_adapter, find_adapters
 from harness.report.framework_map import MapEntry, framework_map, published
-from harness.report.map_pages import map_html, map_markdown, said_before
+from harness.report.map_pages import map_html, map_markdown, said_before, with_map
 
 NO_FRAMEWORK = ("fake",)
 """Adapters that are shown only where they are asked for."""
 NAME_WIDTH = 12
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "framework_map.md"
 
 
 @one_line_errors
@@ -53,6 +54,11 @@ def mapped(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     if names:
         return {name: find_adapter(name).spec for name in names}
     return {name: adapter.spec for name, adapter in find_adapters().items() if name not in NO_FRAMEWORK}
+
+
+def framework_page() -> str:
+    """docs/framework_map.md with the map as it is declared today; its other words stay."""
+    return with_map(PAGE.read_text(encoding="utf-8"), framework_map(mapped([])))
 
 
 def as_object(entry: MapEntry) -> dict[str, Any]:
@@ -93,3 +99,7 @@ def _details(entry: MapEntry) -> Iterator[Text]:
         yield Text(f"{mark}: {seen.value} ({seen.evidence}; {seen.version}, {seen.run})")
     for former in entry.changed:
         yield Text(f"changed: {said_before(former)}", style="dim")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(framework_page(), encoding="utf-8")

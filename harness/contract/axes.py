@@ -239,9 +239,13 @@ def _entry(said: Mapping[str, Any], vocabulary: Mapping[str, str]) -> Iterator[s
         yield "values is no list of words of its vocabulary"
         return
     for value in values:
-        if value not in vocabulary:
+        if not isinstance(value, str) or value not in vocabulary:
             yield f"there is no value {value}{_nearest(str(value), list(vocabulary))}"
-    for number, was in enumerate(said.get("was") or []):
+    former = said.get("was", [])
+    if not isinstance(former, list):
+        yield "was is no list of what held before"
+        return
+    for number, was in enumerate(former):
         yield from (f"was, entry {number + 1}: {what}" for what in _former(was))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.contract.axes import AXES
+from harness.report import format as fmt
 from harness.report.framework_map import Former, MapEntry
 from harness.report.markdown import code, escape, grid
 
@@ -19,17 +20,21 @@ def map_markdown(entries: Sequence[MapEntry]) -> str:
     lines: list[str] = []
     for axis, declared in groupby(entries, key=lambda entry: entry.axis):
         kind = AXES[axis]
-        lines += [f"## {kind.title.capitalize()}", "", f"{kind.asks.capitalize()} `{axis}`:", ""]
+        lines += [f"## {_upper(kind.title)}", "", f"{_upper(kind.asks)} `{axis}`:", ""]
         lines += [f"- `{value}`: {escape(meaning)}" for value, meaning in kind.values.items()]
         lines += ["", *grid(["framework", "values", "declared", "changed"], map(_row, declared))]
     return "\n".join(lines)
 
 
+def _upper(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
 def _row(entry: MapEntry) -> list[str]:
-    name = f"{entry.adapter} {escape(entry.version)}"
+    name = f"{code(entry.adapter)} {escape(entry.version)}"
     stale = f"<br>**stale**: {escape(entry.stale)}" if entry.stale else ""
-    declared = f"{escape(entry.declared)} ({escape(entry.source)}, {entry.date}){stale}"
-    changed = "<br>".join(escape(said_before(former)) for former in entry.changed)
+    declared = f"{escape(entry.declared)} ({code(entry.source)}, {entry.date}){stale}"
+    changed = "<br>".join(escape(said_before(former)) for former in entry.changed) or fmt.NOTHING
     return [name, ", ".join(map(code, entry.values)), declared, changed]
 
 

@@ -55,6 +55,7 @@ def test_an_installed_adapter_is_one_like_any_other(install: Install) -> None:
         ("b", "half", "name: b\ntitle: B", "says nothing of version, pinned, python, profiles, layouts, axes"),
         ("c", "no_yaml", "{", "cannot be read"),
         ("d", "misnamed", _spec("another"), "calls it another"),
+        ("e", "sourceless", _spec("e", axes="{queue: {declared: x, values: [none], date: 2026-11-30}}"), "no source"),
         ("fake", "double", _spec("fake"), "the package adapters.fake has an adapter of that name already"),
     ],
 )
