@@ -1,4 +1,4 @@
-"""Commands that plan before anything is rented: plan simulate."""
+"""Commands that plan before anything is rented: plan memory, pipeline, queue, checkpoint, simulate."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from harness.commands.plan_formulas import plan_checkpoint, plan_pipeline, plan_queue
+from harness.commands.plan_memory import plan_memory
 from harness.commands.words import AsJson, Output, Overrides, one_line_errors, print_json
 from harness.simulate.profiles import settings_of
 from harness.simulate.run_folder import SIMULATED, simulate_into
@@ -34,6 +36,34 @@ FIGURES = {
     "dropped_share": "Dropped tokens, share",
     "lost_tokens": "Lost by deaths of replicas, tokens",
 }
+
+
+@plan_app.command("memory")
+@one_line_errors
+def memory(overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Will it fit? By component and phase, from any Hugging Face config: model=FOLDER layout=colocated_sync ranks=8."""
+    plan_memory(overrides or []).tell(as_json=as_json)
+
+
+@plan_app.command("pipeline")
+@one_line_errors
+def pipeline(overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """What would overlap bring? G=90 T=10 batches=100 devices=16; times=[4,5,20] for stragglers; stages={...}."""
+    plan_pipeline(overrides or []).tell(as_json=as_json)
+
+
+@plan_app.command("queue")
+@one_line_errors
+def queue(overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Is the queue stable, and how deep may it get? arrival=3900 service=3200 limit=32768 batch=4096."""
+    plan_queue(overrides or []).tell(as_json=as_json)
+
+
+@plan_app.command("checkpoint")
+@one_line_errors
+def checkpoint(overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """How often to write one? write=60 device_hours=50677 devices=16384, or between_failures= in seconds."""
+    plan_checkpoint(overrides or []).tell(as_json=as_json)
 
 
 @plan_app.command("simulate")

@@ -1,7 +1,7 @@
 """Figures of a simulation, kept while it runs in memory that does not grow with it."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,7 +56,7 @@ class Totals:
     lr_scale: float = 0.0
     tokens: Stock = field(default_factory=Stock)
     records: Stock = field(default_factory=Stock)
-    closed_seconds: Counter[str] = field(default_factory=Counter)
+    closed_seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     overshoot: int = 0
     _closed: tuple[str, float, int] | None = None
 

@@ -1,6 +1,13 @@
 """The first lines of a memory budget [12.2.1 - 12.2.3]. Sizes in bytes; none of them is a whole footprint."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -22,15 +29,33 @@ class StateProfile:
         return self.param + self.grad + self.first_moment + self.second_moment + self.master
 
 
-PROFILES: dict[str, StateProfile] = {
-    "adamw_float32": StateProfile(4, 4, 4, 4, 0),
-    "adamw_bf16_master": StateProfile(2, 2, 4, 4, 4),
-    "adamw_bf16_no_master": StateProfile(2, 2, 4, 4, 0),
-    "adamw_bf16_pure": StateProfile(2, 2, 2, 2, 0),
-    "adam8bit_bf16": StateProfile(2, 2, 1, 1, 0),
-    "sgd_float32": StateProfile(4, 4, 0, 0, 0),
-    "sgd_momentum_float32": StateProfile(4, 4, 4, 0, 0),
-}
+def read_profiles(path: Path) -> dict[str, StateProfile]:
+    """Named profiles from a YAML table: a name, and bytes a parameter of `param`, `grad`, `first_moment`,
+    `second_moment` and `master`.
+
+    Raises:
+        UserError: names the profile and the field that is wrong.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: expected profiles, one a line")
+    return {name: _profile(str(name), given) for name, given in content.items()}
+
+
+def _profile(name: str, given: Any) -> StateProfile:
+    wanted = [field.name for field in fields(StateProfile)]
+    if not isinstance(given, dict) or set(given) != set(wanted):
+        raise UserError(f"profile {name}: give {', '.join(wanted)}, each in bytes a parameter")
+    for key, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise UserError(f"profile {name}: {key}={value}: expected bytes a parameter, 0 or more")
+    return StateProfile(**given)
+
+
+PROFILES: dict[str, StateProfile] = read_profiles(Path(__file__).parent / "profiles.yaml")
 """Named profiles; `adamw_bf16_master` is the "sixteen bytes" of step 12.2.1. LoRA is one of them with its own N."""
 
 
