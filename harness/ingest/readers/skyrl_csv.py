@@ -37,6 +37,9 @@ class SkyRlCsv:
         told = Told(warn)
         for line in lines(stream, warn):
             cells = _cells(line.text)
+            if not cells:
+                told(line.number, "no row of cells: left out")
+                continue
             if not columns:
                 columns = [cells[0].lstrip("\ufeff"), *cells[1:]]
                 continue
