@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from harness.ingest.clean import Line, lines
+from harness.ingest.python_dict import read_dict
 from harness.ingest.reading import Block, Kind, Recognised, Warn
+from harness.ingest.told import Told
 
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)"
-EPOCH = re.compile(r"=====+ Epoch (\d+)/(\d+) =====+\s*$")
-STEP = re.compile(r"=====+ Step (\d+)/\d+ =====+\s*$")
+NUMBER = r"[-+]?(?:\d{1,99}(?:\.\d{0,99})?(?:e[-+]?\d{1,2})?|nan|inf)"
+"""What never becomes an infinity that nobody wrote."""
+LONGEST = 400
+"""A line beyond this is of somebody else; patterns are not asked of it."""
+EPOCH = re.compile(r"=====+ Epoch (\d{1,15})/(\d{1,15}) =====+\s*$")
+STEP = re.compile(r"=====+ Step (\d{1,15})/\d+ =====+\s*$")
 SECTION = re.compile(
     r"\s*[^\w\s]\W*(Training Results|Timing|Performance Metrics|Validation Results|Validation Timing"
     r"|Efficiency Summary)(?: for `[^`]*` set| \(Step \d+\))?:\s*$"
@@ -25,8 +30,10 @@ RATE = re.compile(rf"\s*- (\w[\w ]*\((?:Tokens|Samples)/sec(?:/gpu)?\)):\s+({NUM
 SUMMED = "Efficiency Summary"
 SUMMARY = re.compile(rf"  (\S[^%]*?)\s+({NUMBER})\s+(?:[\d.]+%|n/a)\s*$")
 PER_RANK = re.compile(rf"\s*\(({NUMBER}) TFLOPS per rank\)")
-CONTROLLER = re.compile(r"train step (\d+)/\d+  trainer_v=(\d+)  lag=(\d+)\s*$")
+CONTROLLER = re.compile(r"train step (\d{1,15})/\d+  trainer_v=(\d{1,15})  lag=(\d{1,15})\s*$")
 """What the single controller prints after the timers of a step, instead of a head before them."""
+CONTROLLER_DICT = "step_metrics={"
+"""And what it prints instead of results."""
 HEAD_SIGNS = ("📊 Training Results:", "🔍 Performance Metrics:", "Running synchronous GRPO training", "nemo_rl/")
 
 
@@ -44,10 +51,12 @@ class NemoRlConsole:
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block of kind training a step, and one of kind validation before it where the step validated."""
-        reading = _Reading(warn)
+        told = Told(warn)
+        reading = _Reading(told)
         for line in lines(stream, warn):
             yield from reading.line(line)
         yield from reading.end()
+        told.end()
 
 
 @dataclass
@@ -79,6 +88,10 @@ class _Reading:
         text, number = line.text, line.number
         if line.torn:
             self._torn(text, number)
+        elif text.startswith(CONTROLLER_DICT) and self._open:
+            self._dict(text, number)
+        elif len(text) > LONGEST:
+            return
         elif "=====" in text:
             yield from self._rule(text)
         elif text[-1] == ":" and (found := SECTION.match(text)):
@@ -138,6 +151,11 @@ class _Reading:
         if self._open is not None:
             self._open.step = int(found[1])
         yield from self._close()
+
+    def _dict(self, text: str, number: int) -> None:
+        self._section = "step_metrics"
+        for key, value in read_dict(text, text.index("{")).numbers.items():
+            self._put(f"step_metrics/{key}", value, number)
 
     def _close(self) -> Iterator[Block]:
         """The open block. A step's validation comes before its training, so that only the latter ends the step."""

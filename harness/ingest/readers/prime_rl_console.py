@@ -11,28 +11,33 @@ from typing import BinaryIO
 
 from harness.ingest.clean import COLOUR, Line, lines
 from harness.ingest.reading import Block, Kind, Recognised, Warn
+from harness.ingest.told import Told
 
-NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)"
+NUMBER = r"[-+]?(?:\d{1,99}(?:\.\d{0,99})?(?:e[-+]?\d{1,2})?|nan|inf)"
+"""What never becomes an infinity that nobody wrote."""
+LONGEST_FIELD = 200
 LEVEL = r"(?:^[\s`']*|SUCCESS +|\"message\": ?\")(?:\[[^\]]*\] )?"
 """Before a message: the start of a bare line, loguru's level, its JSON. `Micro Step` follows another level."""
 HEAD = re.compile(
-    LEVEL
-    + r"(?:Step (?P<step>\d+)|Validation \| Step (?P<checked>\d+)|Evaluated (?P<env>\S+) \(Step (?P<at>\d+)\)) \| "
+    LEVEL + r"(?:Step (?P<step>\d{1,15})|Validation \| Step (?P<checked>\d{1,15})"
+    r"|Evaluated (?P<env>\S{1,200}) \(Step (?P<at>\d{1,15})\)) \| "
 )
 ENDS = re.compile(r"', '|\", \"")
 """Where a message ends that stands in a list or in JSON."""
-CALLER = re.compile(r" +\[[\w./]+::\d+\]\s*$")
+CALLER = re.compile(r" \[[\w./]{1,200}::\d{1,9}\]\s*$")
 """What the level `debug` puts behind every message."""
 SHARE_OF_ENV = re.compile(r"\s*╰─ (?P<env>\S+)\s+\| ")
 FIELD = re.compile(
     rf"\s*(?P<label>[A-Z][A-Za-z. -]*?):? (?:v(?=\d))?(?P<value>{NUMBER})(?:/(?P<of>{NUMBER}))?"
     r"(?:s|%| tokens/s| tokens/sample| GiB| GB)?(?: \([\d.]+%\))?[\s`']*$"
 )
-DURATION = re.compile(r"\s*(?=\d)(?:(\d+)d)? ?(?:(\d+)h)? ?(?:(\d+)m)? ?(?:([\d.]+)(s|ms))?\s*$")
+DURATION = re.compile(r"\s*(?=\d)(?:(\d{1,9})d)? ?(?:(\d{1,9})h)? ?(?:(\d{1,9})m)? ?(?:([\d.]{1,20})(s|ms))?\s*$")
 PARTS_S = (86400.0, 3600.0, 60.0)
 ORCHESTRATOR = frozenset({"Reward", "Seq. Length", "Async Level", "Trainable", "Turns"})
 TRAINER = frozenset({"Loss", "Entropy", "Grad. Norm", "LR", "MFU"})
-STEP_SIGN = re.compile(r"Step \d+ \| {1,8}(?:Time: ?)?[\d.]+(?:s|ms|m|h|d)[ \dsmh]* \| (?:Reward|Loss):? ")
+STEP_SIGN = re.compile(
+    r"Step \d{1,15} \| {1,8}(?:Time: ?)?[\d.]{1,20}(?:s|ms|m|h|d)[ \dsmh]{0,12} \| (?:Reward|Loss):? "
+)
 LOOP_SIGNS = (b"Starting orchestrator step", b"prime_rl/", b"RL trainer finished!")
 
 
@@ -53,19 +58,21 @@ class PrimeRlConsole:
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block a step and process; the lines of its environments, which follow it, are in it."""
         whole: Block | None = None
+        told = Told(warn)
         for line in lines(stream, warn):
             if " | " not in line.text:
                 continue
             if whole and (found := SHARE_OF_ENV.match(line.text)):
                 prefix = f"{whole.scope}/{found['env']}/"
-                whole.values.update(_named(prefix, _fields(line.text[found.end() :], line, warn)))
+                whole.values.update(_named(prefix, _fields(line.text[found.end() :], line, told)))
                 continue
-            for block in _of_line(line, warn):
+            for block in _of_line(line, told):
                 if whole:
                     yield whole
                 whole = block
         if whole:
             yield whole
+        told.end()
 
 
 def _of_line(line: Line, warn: Warn) -> Iterator[Block]:
@@ -110,11 +117,12 @@ def _fields(body: str, line: Line, warn: Warn) -> dict[str, float]:
         parts.pop()
     values: dict[str, float] = {}
     for part in parts:
-        if found := FIELD.match(part):
+        found = FIELD.match(part) if len(part) <= LONGEST_FIELD else None
+        if found:
             values[found["label"]] = float(found["value"])
             if found["of"]:
                 values[f"{found['label']} of"] = float(found["of"])
-        elif (seconds := _duration(part)) is not None:
+        elif (seconds := _duration(part[:LONGEST_FIELD])) is not None:
             if seconds:
                 values["Time"] = seconds
         elif part.strip(" |\t\r"):

@@ -184,9 +184,11 @@ def test_steps_that_begin_again_with_an_epoch_are_told_apart() -> None:
 
 def test_the_single_controller_names_its_step_after_the_timers() -> None:
     timers = "⏱️  Timing:\n  • Total step time: 9.00s\n  • valid_tokens_per_sec_per_gpu: 812.50s (9027.8%)\n"
-    text = timers + "train step 3/10  trainer_v=3  lag=2  \n"
+    text = timers + "step_metrics={'loss': 0.25, 'lr': tensor(1e-06), 'who': 'x'}\n"
+    text += "train step 3/10  trainer_v=3  lag=2  \n"
     found, warnings = of_text(text.encode())
     assert [(one.step, one.values["train step/lag"]) for one in found] == [(3, 2.0)]
+    assert (found[0].values["step_metrics/loss"], found[0].values["step_metrics/lr"]) == (0.25, 1e-6)
     meaning = key_map("nemo_rl").meaning("Timing/valid_tokens_per_sec_per_gpu")
     assert meaning is not None
     assert meaning.unit == "tokens/s"
@@ -200,6 +202,19 @@ def test_the_efficiency_summary_is_a_table() -> None:
     assert found[0].values["Efficiency Summary/idle/validation"] == 30.49
     assert found[0].values["Efficiency Summary/wasted/failed (thread-s)"] == 1.0
     assert warnings == []
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "1e999", "9" * 400 + ".5"])
+def test_what_python_cannot_count_is_no_number(digits: str) -> None:
+    found, _ = of_text(block(1).replace("-0.0042", digits).replace("Step 1/9", f"Step {digits}/9").encode())
+    assert found[0].step is None
+    assert "Training Results/Loss" not in found[0].values
+
+
+@pytest.mark.parametrize("line", ["9" * 1_000_000, "  • " + "a" * 1_000_000, "- " * 500_000, " " * 1_000_000 + "x:"])
+def test_a_line_without_end_does_not_hang(line: str) -> None:
+    found, _ = of_text((block(1) + line + "\n" + "Efficiency Summary:\n  " + line + "\n" + block(2)).encode())
+    assert repr(found[-1].values) == repr(VALUES)
 
 
 def test_what_is_no_number_is_named() -> None:

@@ -168,6 +168,22 @@ def test_what_is_no_number_is_named_and_a_torn_line_loses_its_last_field() -> No
     assert [line for line, _ in warnings] == [1, 2, 2]
 
 
+@pytest.mark.parametrize("digits", ["9" * 5000, "1e999", "9" * 400 + ".5"])
+def test_what_python_cannot_count_is_no_number(digits: str) -> None:
+    found, warnings = read(f"Step {digits} | 1.00s | Loss 0.1\nStep 2 | 1.00s | Loss {digits} | LR 0.1\n".encode())
+    assert [(block.step, block.values) for block in found] == [(2, {"trainer/Time": 1.0, "trainer/LR": 0.1})]
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 1_000_000, "SUCCESS " * 100_000, "Step 1 | 1s" * 100_000, "Loss: " * 100_000, " " * 100_000]
+)
+def test_a_line_without_end_does_not_hang(text: str) -> None:
+    READER.recognises(text.encode()[: 256 * 1024], "x")
+    found, _ = read(f"Step 1 | 1.00s | Loss {text} | LR 0.1\n{text}\n{NEW}\n".encode())
+    assert found[-1].values == VALUES
+
+
 @settings(max_examples=60)
 @given(st.integers(0, len(NEW)))
 def test_a_line_cut_anywhere_gives_no_number_that_is_not_in_it(cut: int) -> None:
