@@ -38,13 +38,15 @@ class Block:
 @dataclass(frozen=True)
 class Recognised:
     """Whose log a file is. `version` is None where the content does not tell it; `why` quotes what gave it away. Where
-    the name of a file says what its content does not (a step), `reads` is the reader that knows it."""
+    the name of a file says what its content does not (a step), `reads` is the reader that knows it. Of a file that has
+    one step of many, `part_of` is its name without the step: all files of the run have it in common."""
 
     framework: str
     shape: str
     version: str | None
     why: str
     reads: "Reader | None" = None
+    part_of: str = ""
 
 
 class Reader(Protocol):

@@ -16,6 +16,10 @@ from harness.ingest.told import Told
 
 KEYS = re.compile(rb'"(\w{1,40})"\s*:')
 STEP = re.compile(r"(?:train_data_step|global_step_|step_)(\d{1,9})")
+ONE_GROUP = re.compile(r"(?:^|/)rollout/-?\d+/\w+\.jsonl$")
+"""AReaL's files have one prompt each: a step is all those of a folder (`cat rollout/*/*.jsonl | rlaxes ingest -`)."""
+NUMBER = re.compile(r"(?<=step)_?\d+|(?:^|(?<=/))\d+(?=\.jsonl$)|(?<=/)(?:all|effective)(?=/traces)")
+"""What tells the files of one run's dump from each other."""
 JUDGED = re.compile(r"(?:^|[^a-z])(?:val|evals?|validation)(?:[^a-z]|$)")
 """In the name of a folder: verl's validation and training dumps have the same keys."""
 SUBSETS = ("all", "effective")
@@ -39,19 +43,20 @@ class RolloutDump:
             return None
         keys = {key.decode() for key in KEYS.findall(first)}
         dump = next((dump for dump in SHAPES if dump.keys <= keys), None)
-        if dump is None:
+        if dump is None or ONE_GROUP.search(name):
             return None
         path = PurePath(name.replace(":", "/"))
         found = STEP.findall(name)
         scope = path.parent.name if path.parent.name in SUBSETS else ""
         judged = any(JUDGED.search(part) for part in path.parts[-4:-1])
         reads = RolloutDump(dump, int(found[-1]) if found else None, scope, "validation" if judged else "training")
-        return Recognised(dump.framework, self.shape, None, f"its keys {', '.join(sorted(dump.keys))}", reads)
+        why = f"its keys {', '.join(sorted(dump.keys))}"
+        return Recognised(dump.framework, self.shape, None, why, reads, NUMBER.sub("*", name))
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block for the records of one step that stand together."""
         told = Told(warn)
-        count, at, first = Count(), self.step, 1
+        count, at, first, scope = Count(), self.step, 1, self.scope
         for number, record in _records(stream, told):
             shape = self.dump or next((shape for shape in SHAPES if shape.keys <= record.keys()), None)
             if shape is None or not shape.keys <= record.keys():
@@ -60,17 +65,14 @@ class RolloutDump:
             step = whole(record[shape.step]) if shape.step else None
             step = self.step if step is None else step
             if count.samples and step != at:
-                yield self._block(at, first, count)
+                yield Block(at, first, self.kind, count.values(), scope)
                 count = Count()
             if not count.samples:
-                at, first = step, number
+                at, first, scope = step, number, self.scope or shape.scope
             _add(count, shape, record, number, told)
         if count.samples:
-            yield self._block(at, first, count)
+            yield Block(at, first, self.kind, count.values(), scope)
         told.end()
-
-    def _block(self, step: int | None, line: int, count: Count) -> Block:
-        return Block(step, line, self.kind, count.values(), self.scope)
 
 
 def _add(count: Count, shape: Shape, record: Record, number: int, told: Told) -> None:

@@ -31,7 +31,8 @@ class TrlCompletions:
         """By its name, since what a Parquet file holds stands at its end."""
         if not (head.startswith(MAGIC) and NAME.search(name)):
             return None
-        return Recognised(self.framework, self.shape, None, "the name of a file of completions")
+        why = "the name of a file of completions"
+        return Recognised(self.framework, self.shape, None, why, part_of=NAME.sub("*", name))
 
     def blocks(self, stream: BinaryIO, warn: Warn) -> Iterator[Block]:
         """A block for its step. A Parquet file that was cut has no end, and nothing of it can be read."""

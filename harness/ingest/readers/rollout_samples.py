@@ -10,16 +10,19 @@ from harness.ingest.dump import Sample
 from harness.ingest.flat import whole
 
 Record = dict[str, Any]
+BY_VERSION = "by version of the weights"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The dump of one framework: the keys that tell it, its samples, and the key of the step, where a record has it."""
+    """The dump of one framework: the keys that tell it, its samples, the key of the step, where a record has it, and
+    what else tells its numbers from others of that step."""
 
     framework: str
     keys: frozenset[str]
     samples: Callable[[Record], Iterator[Sample]]
     step: str | None = None
+    scope: str = ""
 
 
 def _verl(record: Record) -> Iterator[Sample]:
@@ -41,8 +44,9 @@ def _skyrl(record: Record) -> Iterator[Sample]:
 
 
 def _areal(record: Record) -> Iterator[Sample]:
-    """`rollout/{version}/{task}.jsonl`, one file a prompt: a version of the weights is no step. What was dumped need
-    not have been trained on. Its lengths are AReaL's own numbers (infra/workflow_executor.py)."""
+    """`rollout/{version}/{task}.jsonl`, by the version of the weights that sampled the last token, which stands here
+    for the step. What was dumped need not have been trained on. Its lengths are AReaL's own numbers
+    (infra/workflow_executor.py)."""
     prompt = _text(record["prompt"])
     yield _of_text(str(record["task_id"]), prompt, _text(record["completion"]), number(record.get("reward")))
 
@@ -86,7 +90,13 @@ def _weighted(rewards: Any) -> float | None:
 SHAPES = (
     Shape("verl", frozenset({"input", "output", "score", "step"}), _verl, "step"),
     Shape("skyrl", frozenset({"input_prompt", "output_response", "score", "env_class"}), _skyrl),
-    Shape("areal", frozenset({"task_id", "seqlen", "prompt_len", "tail_version", "completion"}), _areal),
+    Shape(
+        "areal",
+        frozenset({"task_id", "seqlen", "prompt_len", "tail_version", "completion"}),
+        _areal,
+        "tail_version",
+        BY_VERSION,
+    ),
     Shape("nemo_rl", frozenset({"token_ids", "token_loss_mask", "input_lengths", "sample_loss_mask"}), _nemo),
     Shape("prime_rl", frozenset({"env", "task", "traces", "ok"}), _prime),
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.ingest.keymap import key_map
 from harness.ingest.readers.rollout_dump import RolloutDump
 from harness.ingest.readers.rollout_parquet import TrlCompletions
+from harness.ingest.readers.rollout_samples import BY_VERSION
 from harness.ingest.reading import UNKNOWN, Block
 from harness.ingest.recognise import recognise
 
@@ -148,13 +149,35 @@ def test_skyrl_adds_up_the_scores_of_tokens() -> None:
     assert block.values["dump/without_reward"] == 1
 
 
-def test_areal_s_version_is_no_step_and_its_lengths_are_not_ours() -> None:
-    record = {"task_id": 3, "seqlen": 40, "prompt_len": 30, "head_version": -1, "tail_version": 5, "reward": 1.0}
-    dump = lines(*(record | {"sample_idx": n, "prompt": "p", "completion": str(n)} for n in range(4)))
-    (block,), _ = of(dump, "rollout/5/3.jsonl")
-    assert block.step is None
-    assert block.values["dump/samples"] == 4
-    assert not any("tokens" in key for key in block.values)
+def test_areal_s_files_of_one_prompt_are_read_together_by_version() -> None:
+    record = {"seqlen": 40, "prompt_len": 30, "head_version": -1, "reward": 1.0, "prompt": "p"}
+    samples = [
+        record | {"task_id": task, "tail_version": version, "sample_idx": n, "completion": str(n)}
+        for version in (5, 6)
+        for task in (3, 4)
+        for n in range(2)
+    ]
+    blocks, _ = of(lines(*samples), "standard input")
+    assert [(block.step, block.scope) for block in blocks] == [(5, BY_VERSION), (6, BY_VERSION)]
+    assert all(block.values["dump/samples"] == 4 and block.values["dump/prompts"] == 2 for block in blocks)
+    assert not any("tokens" in key for block in blocks for key in block.values)
+    assert recognise(io.BytesIO(lines(*samples)), "exp/rollout/5/3.jsonl", READERS) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a/rollouts/7.jsonl", "a/rollouts/12.jsonl", True),
+        ("7.jsonl", "8.jsonl", True),
+        ("a/rollouts/7.jsonl", "b/rollouts/7.jsonl", False),
+        ("a/train_data_step1.jsonl", "a/train_data_step10.jsonl", True),
+        ("r/rollouts/step_1/train/all/traces.jsonl", "r/rollouts/step_2/train/effective/traces.jsonl", True),
+        ("r/rollouts/step_1/train/all/traces.jsonl", "r/rollouts/step_1/eval/all/traces.jsonl", False),
+    ],
+)
+def test_files_of_one_dump_know_each_other(one: str, other: str, same: bool) -> None:
+    found = [recognise(io.BytesIO(lines(verl("p", "c", 1))), name, READERS) for name in (one, other)]
+    assert (found[0].found.part_of == found[1].found.part_of) == same  # type: ignore[union-attr]
 
 
 def test_trl_s_completions(tmp_path: Path) -> None:
