@@ -14,6 +14,7 @@ from harness.ingest.lines import ANSI, pieces
 from harness.ingest.reading import Warn
 
 COLOUR = re.compile(ANSI.decode())
+UP = re.compile(r"\x1b\[\d*A$")
 LEVEL = r"(?:TRACE|DEBUG|INFO|SUCCESS|WARNING|ERROR|CRITICAL)"
 LAUNCHER = re.compile(r"\[((?:default|rank)\d+)\]: ?")
 LOGURU = re.compile(
@@ -34,6 +35,7 @@ class Line(NamedTuple):
         origin: the process that printed it, as the launcher names it (`TaskRunner pid=7`, `rank0`); else empty.
         repeated: how many lines like it Ray left out.
         torn: what is read ends within it.
+        moved: the cursor was moved up behind it: it is a bar below another one, or what wiped such a bar.
     """
 
     text: str
@@ -41,6 +43,7 @@ class Line(NamedTuple):
     origin: str = ""
     repeated: int = 0
     torn: bool = False
+    moved: bool = False
 
 
 def lines(stream: BinaryIO, warn: Warn) -> Iterator[Line]:
@@ -72,10 +75,14 @@ def _lines_of(physical: str, number: int, *, torn: bool = False) -> Iterator[Lin
         text, own, repeated = _clean(part)
         origin = own or origin
         if text:
-            yield Line(text, number, origin, repeated)
+            yield Line(text, number, origin, repeated, moved=_moved(part))
     text, own, repeated = _clean(last)
     if text:
-        yield Line(text, number, own or origin, repeated, torn)
+        yield Line(text, number, own or origin, repeated, torn, _moved(last))
+
+
+def _moved(text: str) -> bool:
+    return text.endswith("A") and UP.search(text) is not None
 
 
 def _clean(text: str) -> tuple[str, str, int]:

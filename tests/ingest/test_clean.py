@@ -60,6 +60,11 @@ def test_a_carriage_return_ends_a_line_and_the_process_stays_the_same() -> None:
     assert [line.torn for line in found] == [False, False, False, True]
 
 
+def test_a_bar_below_another_moves_the_cursor() -> None:
+    found, _ = read(b"\r 10%|#| 1/9\n\r 50%|##| 1/2\x1b[A\r          \r\x1b[1A\x1b[0mx A\n")
+    assert [line.moved for line in found] == [False, True, False, False]
+
+
 def test_a_line_of_bars_alone_may_be_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces_of, "LONGEST_LINE", 64)
     bar = b"\r 10%|# | 1/9 [00:01<00:08]"

@@ -6,6 +6,7 @@ the middle of a line is a completion that somebody printed, or a chat message: a
 
 import io
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -21,7 +22,8 @@ OPENING = re.compile(r"\s*(\{)'")
 OWN = ("GRPOTrainer", "GRPOConfig", "RLOOTrainer", "trl/trainer/grpo", "trl/trainer/rloo")
 ENTRY_KEYS = {"loss", SUMMARY, f"{EVAL}loss", "eps"}
 """What a trainer's entry has one of: of a step, of the end, of an evaluation, of TRL's older RLOO and PPO."""
-COUNTER = "num_tokens"
+COUNTER, ROUNDED = "num_tokens", 10_000
+MOST_HELD = 100
 NARROWEST, MOST_WRAPPED = 40, 40
 """A terminal wraps a line into pieces of one width, which is at least so much; and an entry into no more of them."""
 
@@ -45,10 +47,13 @@ class TrlConsole:
         told = Told(warn)
         entries, steps = _Entries(told), 0
         for line in lines(stream, warn):
-            if block := entries.of(line):
-                steps += block.kind == "training"
-                yield block
-        if block := entries.last():
+            entries.take(line)
+            if entries.found:
+                for block in entries.known():
+                    steps += block.kind == "training"
+                    yield block
+        entries.end()
+        for block in entries.known():
             steps += block.kind == "training"
             yield block
         if not steps:
@@ -79,82 +84,104 @@ class _Open:
         return read_dict("".join(piece.text for piece in self.pieces))
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry, whose step may not be known yet."""
+
+    line: int
+    values: dict[str, float]
+    mark: Mark | None
+
+
 class _Entries:
-    """Finds the entries, line by line."""
+    """Finds the entries, line by line; `found` are those that were not given out yet."""
 
     def __init__(self, told: Told) -> None:
         self._told, self._progress = told, Progress()
         self._open: _Open | None = None
+        self.found: deque[_Entry] = deque()
 
-    def of(self, line: Line) -> Block | None:
-        """The entry that ends in a line."""
+    def take(self, line: Line) -> None:
+        """Read on."""
         text = line.text
         if text.isspace():
-            self._progress.wiped()
-            return None
+            if not line.moved:
+                self._progress.wiped()
+            return
         if "%|" in text and (bar := BAR.match(text)):
+            if line.moved:
+                return
             self._progress.drawn(bar)
             text = text[bar.end() :]
             if not text:
-                return None
+                return
         if found := OPENING.match(text):
-            return self._begin(line._replace(text=text[found.start(1) :]))
+            self._begin(line._replace(text=text[found.start(1) :]))
+            return
         self._progress.other()
-        return self._go_on(line) if self._open else None
+        if self._open:
+            self._go_on(self._open, line)
 
-    def last(self) -> Block | None:
-        """The entry that the file ends in, without its last value."""
+    def end(self) -> None:
+        """The file ends here: an entry that it ends in is one without its last value."""
+        self._progress.end()
         opened, self._open = self._open, None
         if opened is None:
-            return None
+            return
         written = opened.written()
-        if not opened.pieces[-1].torn or not ENTRY_KEYS & written.numbers.keys():
+        if opened.pieces[-1].torn and ENTRY_KEYS & written.numbers.keys():
+            self._told(opened.pieces[0].number, "the file ends within this entry: its last value was left out")
+            self._add(written, opened)
+        else:
             self._cut(opened)
-            return None
-        self._told(opened.pieces[0].number, "the file ends within this entry: its last value was left out")
-        return self._block(written, opened)
 
-    def _begin(self, line: Line) -> Block | None:
+    def known(self) -> Iterator[Block]:
+        """Give out the entries in their order, up to the first whose step is not known yet."""
+        while self.found and ((mark := self.found[0].mark) is None or mark.known or len(self.found) > MOST_HELD):
+            yield self._block(self.found.popleft())
+
+    def _begin(self, line: Line) -> None:
         if self._open:
             self._cut(self._open)
             self._open = None
         written = read_dict(line.text)
         if not ENTRY_KEYS & written.numbers.keys():
             self._progress.other()
-            return None
+            return
         opened = _Open([line], self._progress.take())
         if written.whole:
-            return self._block(written, opened)
-        self._open = opened
-        return None
+            self._add(written, opened)
+        else:
+            self._open = opened
 
-    def _go_on(self, line: Line) -> Block | None:
-        opened = self._open
-        if opened is None:
-            return None
+    def _go_on(self, opened: _Open, line: Line) -> None:
         if not opened.goes_on_in(line):
             self._cut(opened)
             self._open = None
-            return None
+            return
         opened.pieces.append(line)
         written = opened.written()
-        if not written.whole:
-            return None
-        self._open = None
-        return self._block(written, opened)
+        if written.whole:
+            self._open = None
+            self._add(written, opened)
 
     def _cut(self, opened: _Open) -> None:
         self._told(opened.pieces[0].number, "an entry that something else is printed into: left out")
 
-    def _block(self, written: Written, opened: _Open) -> Block:
+    def _add(self, written: Written, opened: _Open) -> None:
         line, values = opened.pieces[0].number, written.numbers
         for key, raw in written.other.items():
             self._told(line, f"{key[:60]}: {raw.strip()[:60]!r} is no number: left out")
-        if f"'{COUNTER}': '" in opened.pieces[0].text and values.pop(COUNTER, None) is not None:
+        as_text = f"'{COUNTER}': '" in opened.pieces[0].text
+        if as_text and values.get(COUNTER, 0.0) >= ROUNDED:
+            del values[COUNTER]
             self._told(line, f"{COUNTER}: printed with 4 digits, which hide what a step adds: left out")
-        step = self._progress.step(opened.mark, values.get("epoch"), training="loss" in values)
+        self.found.append(_Entry(line, values, opened.mark))
+
+    def _block(self, entry: _Entry) -> Block:
+        step = self._progress.step_of(entry.mark, entry.values.get("epoch"))
         if not self._progress.fits:
-            self._told(line, "the progress bar does not fit the epochs of the entries: no step is taken from it")
-        elif step is None and SUMMARY not in values:
-            self._told(line, "no progress bar tells the step of this entry: it has none")
-        return entry_block(values, line, step)
+            self._told(entry.line, "the progress bar does not fit the epochs from here on: no step is taken from it")
+        elif step is None and SUMMARY not in entry.values:
+            self._told(entry.line, "no progress bar tells the step of this entry: it has none")
+        return entry_block(entry.values, entry.line, step)

@@ -96,9 +96,12 @@ def bars(*steps: int) -> str:
         (bars(9, 10) + WIPE + ENTRY + "\n" + bars(10, 11), 10),
         (bars(9, 10) + WIPE + bars(10, 11, 12) + ENTRY + "\n", 10),
         (bars(9, 10) + ENTRY + "\n", None),
-        ("\rLoading: 50%|##| 1/2 [00:01<00:01]" + bars(10) + WIPE + ENTRY + "\n", 10),
-        (bars(10) + WIPE + ENTRY[:44] + "\n" + ENTRY[44:] + "\n", 10),
-        (bars(10) + WIPE + ENTRY.replace(", ", ",\n ") + "\n", 10),
+        (bars(9, 10) + WIPE + ENTRY + "\n", None),
+        (bars(9) + WIPE + ENTRY + "\n" + bars(10), 10),
+        ("\rLoading: 50%|##| 1/2 [00:01<00:01]" + bars(10) + WIPE + ENTRY + "\n" + bars(10), 10),
+        (bars(10) + WIPE + ENTRY[:44] + "\n" + ENTRY[44:] + "\n" + bars(10), 10),
+        (bars(10) + WIPE + ENTRY.replace(", ", ",\n ") + "\n" + bars(10), 10),
+        (bars(3) + WIPE + "a message\n" + bars(3, 10) + WIPE + ENTRY + "\n" + bars(10), 10),
     ],
 )
 def test_one_entry_amid_bars(text: str, step: int | None) -> None:
@@ -108,29 +111,47 @@ def test_one_entry_amid_bars(text: str, step: int | None) -> None:
     assert str(found[0].values["grad_norm"]) == "nan"
 
 
-def test_an_evaluation_has_a_bar_of_its_own() -> None:
-    other = "\r 50%|#####     | {}/50 [00:01<00:01, 1.00it/s]"
-    at_eval = bars(9, 10) + other.format(0) + other.format(50)
-    text = (
-        (bars(5) + WIPE + ENTRY.replace("0.1}", "0.05}") + "\n" + bars(5))
-        + (at_eval + WIPE + "\n" + WIPE + "\x1b[A{'eval_loss': 0.1, 'eval_reward': 0.5, 'epoch': 0.1}\n" + bars(10))
-        + (other.format(50) + WIPE + bars(11, 15) + WIPE + ENTRY.replace("0.1}", "0.15}") + "\n" + bars(15))
-    )
-    found, warnings = of_text(text)
-    assert [(block.kind, block.step) for block in found] == [("training", 5), ("validation", 10), ("training", 15)]
-    assert warnings == []
+@pytest.mark.parametrize("name", ["direct.log", "buffered.log"])
+def test_what_transformers_draws_while_steps_are_fast_and_evaluations_have_bars_of_their_own(name: str) -> None:
+    found, warnings = of_text((DATA / "formats" / "transformers_bars" / name).read_bytes())
+    steps = [block for block in found if block.kind != "summary"]
+    assert [(block.kind, block.step) for block in steps if block.kind == "validation"] == [
+        ("validation", 20),
+        ("validation", 40),
+        ("validation", 60),
+    ]
+    for block in steps:  # the numbers were made so that they tell the step
+        assert block.step == block.values.get("reward_std", block.values.get("eval_reward_std"))
+    assert len(steps) == 15
+    assert {words.split(":")[0] for _, words in warnings} == {"num_tokens"}
 
 
-def test_a_bar_that_does_not_fit_the_epochs_tells_no_step() -> None:
-    later = "".join(bars(at) + WIPE + bars(at) for at in (3, 100, 200, 300))
-    found, warnings = of_text(later + "".join(f"{{'loss': 0.5, 'epoch': {at}}}\n" for at in (0.1, 0.2, 0.3)))
+@pytest.mark.parametrize(
+    ("drawn", "epochs"),
+    [((3, 100, 200, 300), (0.1, 0.2, 0.3)), ((100, 100), (0.1, 0.2)), ((100, 90), (0.1, 0.11))],
+)
+def test_a_bar_that_does_not_fit_the_epochs_tells_no_step(drawn: tuple[int, ...], epochs: tuple[float, ...]) -> None:
+    marks = "".join(bars(at) + WIPE + bars(at) for at in drawn)
+    found, warnings = of_text(marks + "".join(f"{{'loss': 0.5, 'epoch': {at}}}\n" for at in epochs))
     assert found[-1].step is None
     assert any("does not fit" in words for _, words in warnings)
 
 
+def test_a_run_that_began_anew_is_no_misfit() -> None:
+    text = "".join(
+        bars(step) + WIPE + f"{{'loss': 0.5, 'epoch': {epoch}}}\n" + bars(step)
+        for step, epoch in ((100, 0.1), (200, 0.2), (100, 0.1), (200, 0.2))
+    )
+    found, warnings = of_text(text)
+    assert [block.step for block in found] == [100, 200, 100, 200]
+    assert warnings == []
+
+
 def test_numbers_of_transformers_5_are_text_of_4_digits() -> None:
-    found, warnings = of_text("{'loss': '-0.001234', 'num_tokens': '4.155e+06', 'reward': None, 'epoch': '0.1'}\n")
-    assert found[0].values == {"loss": -0.001234, "epoch": 0.1}
+    many = "{'loss': '-0.001234', 'num_tokens': '4.155e+06', 'reward': None, 'epoch': '0.1'}"
+    few = "{'loss': '0', 'num_tokens': '1067'}"
+    found, warnings = of_text(f"{many}\n{few}\n")
+    assert [block.values for block in found] == [{"loss": -0.001234, "epoch": 0.1}, {"loss": 0.0, "num_tokens": 1067.0}]
     assert [words.split(":")[0] for _, words in warnings[:2]] == ["reward", "num_tokens"]
 
 
