@@ -115,7 +115,7 @@ def test_a_row_of_several_runs_is_that_many_cases(tmp_path: Path) -> None:
     path.write_text(SLASHED, encoding="utf-8")
     cases = read_table(path)
     assert [case.name for case in cases][:2] == ["v0.6 H100, DeepSeek-V3, on", "v0.6 H100, DeepSeek-V3, 1-off"]
-    assert [case.one("samples").value for case in cases if case.one("samples")] == [512, 512, 2048, 2048, 512]
+    assert [seen.value for case in cases for seen in case.of("samples")] == [512, 512, 2048, 2048, 512]
     found = [(finding.case, finding.rule) for case in cases for finding in findings(case, RULES)]
     assert found == [("v0.6 H100, Qwen3-235B, 1-off", "out_of_family")]
 

@@ -1,7 +1,7 @@
 """Distributions of a few tokens, cells of the fake adapter, and cases of the audit, for the tests of the reports."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def cell(folder: Path, task: dict[str, Any] | None = None, **truth: Any) -> dict
     return figures(folder, SMALL | (task or {}), **truth)
 
 
-def case(numbers: dict[str, float], earlier: dict[str, float] | None = None) -> Case:
+def case(numbers: Mapping[str, float], earlier: Mapping[str, float] | None = None) -> Case:
     """A case from quantities, or `quantity:part`."""
     seen = []
     for key, value in numbers.items():
@@ -48,6 +48,6 @@ def case(numbers: dict[str, float], earlier: dict[str, float] | None = None) -> 
     return Case("a case", tuple(seen), earlier=case(earlier) if earlier else None)
 
 
-def found(numbers: dict[str, float], earlier: dict[str, float] | None = None) -> dict[str, Finding]:
+def found(numbers: Mapping[str, float], earlier: Mapping[str, float] | None = None) -> dict[str, Finding]:
     """What the rules find, by their names."""
     return {finding.rule: finding for finding in findings(case(numbers, earlier), RULES)}
