@@ -158,7 +158,11 @@ def _entries(name: str, path: Path) -> tuple[KeyMeaning, ...]:
     if not path.exists():
         return ()
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return tuple(_entry(name, content, raw) for raw in content["keys"])
+    return tuple(
+        _entry(name, content, raw | {"key": prefix + raw["key"]} if prefix else raw)
+        for prefix in ("", *content.get("also_below", ()))
+        for raw in content["keys"]
+    )
 
 
 def _entry(name: str, content: dict[str, Any], raw: dict[str, Any]) -> KeyMeaning:

@@ -50,6 +50,15 @@ def test_a_key_that_means_two_things_means_neither_where_the_mode_is_not_known()
     assert keys.meaning("b") is None
 
 
+def test_keys_that_trackers_put_below_a_name() -> None:
+    keys = key_map("trl")
+    plain, below = keys.meaning("rewards/f/mean"), keys.meaning("train/rewards/f/mean")
+    assert plain is not None
+    assert below is not None
+    assert (plain.unit, below.unit) == ("1", "1")
+    assert framework_of(["train/reward", "train/num_tokens", "train/completions/mean_length", "train/loss"]) == "trl"
+
+
 def test_of_an_unknown_version_what_is_not_ours_goes_first() -> None:
     keys = KeyMap("x", (entry("a", until="0.2"), entry("a", since="0.2", same=True)))
     assert keys.meaning("a") == entry("a", until="0.2")
