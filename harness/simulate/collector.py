@@ -88,8 +88,19 @@ class Collector:
         for request in reversed(requests):
             request.left = len(request.samples)
             for sample in request.samples:
-                sample.segments, sample.failed = None, False
+                sample.segments, sample.made, sample.t_start, sample.t_end = None, 0, 0.0, 0.0
             self._pending.appendleft(request)
+
+    def reset(self, turn: int, taken: int) -> None:
+        """Forget all that was asked for, as a process that begins anew at a version and a batch."""
+        self.verifiers.reset()
+        self._pending.clear()
+        self._tickets.clear()
+        self._open.clear()
+        self.running = self.unput = 0
+        self.turn = self.served = turn
+        self.taken, self.staged = taken, False
+        self._roomy = dict.fromkeys(self.replicas)
 
     def gone(self, replica: Replica) -> None:
         """A replica that nothing may be asked of."""
@@ -99,10 +110,6 @@ class Collector:
         """A replica that may be asked again."""
         self._roomy[replica] = None
         self.fill()
-
-    def rest(self) -> list[Group]:
-        """The groups that were asked for and are not in the queue."""
-        return [group for ticket in self._open for group in ticket.groups]
 
     @property
     def _held(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.contract import PROCESS_DIED, ROLLOUTS_LOST, LedgerWriter
+from harness.contract import PROCESS_DIED, RESUMED, ROLLOUTS_LOST, LedgerWriter, process_name
 from harness.contract.writer import Row
 from harness.simulate import rows
 from harness.simulate.ratios import SAYS, Ratios
@@ -20,7 +20,7 @@ from harness.simulate.records import Group, Request, Sample
 from harness.simulate.rows import ns, span
 from harness.simulate.settings import Settings
 
-MAIN, TRAINER = "main", "trainer"
+MAIN, TRAINER, CHECKPOINTER = "main", "trainer", "checkpointer"
 ABSENT = dict.fromkeys(
     ("prompt_prep", "batch_assembly", "startup", "restore", "observation", "generate"),
     "the simulator has no such stage",
@@ -42,7 +42,10 @@ class Ledger:
         self._old: dict[Sample, Any] = {}
         self._batch, self._first = -1, 0
         self._losses = 0
-        self._settle: list[Row] = []
+        self._attempt, self._attempt_start = 0, 0.0
+        self._mark: Row | None = None
+        self._taking: Row | None = None
+        self._dead: list[LedgerWriter] = []
 
     def queue(
         self, t: float, event: str, records: int, tokens: int, depth: tuple[int, int, int], reason: str | None
@@ -79,7 +82,7 @@ class Ledger:
 
     def batch_done(self, batch: int, version: int, samples: Sequence[Sample], t: float) -> None:
         """See `Recorder`."""
-        self._settle += [rows.fate(sample, "trained", None, t) for sample in samples]
+        self._write(MAIN, "fates", [rows.fate(sample, "trained", None, t) for sample in samples])
 
     def published(self, number: int, version: int, prepared: tuple[float, float], served: tuple[float, float]) -> None:
         """See `Recorder`."""
@@ -97,7 +100,7 @@ class Ledger:
     def dropped(self, samples: Sequence[tuple[Sample, str]], t: float) -> None:
         """See `Recorder`."""
         self._generated([sample for sample, _ in samples], f"batch-{self._batch + 1}")
-        self._settle += [rows.fate(sample, "dropped", reason, t) for sample, reason in samples]
+        self._write(MAIN, "fates", [rows.fate(sample, "dropped", reason, t) for sample, reason in samples])
         errors = [sample for sample, _ in samples if sample.failed]
         self._write(MAIN, "faults", [rows.verifier_error(sample) for sample in errors])
 
@@ -108,31 +111,59 @@ class Ledger:
             trace = f"lost-{self._losses}"
             self._engine(request, trace, t)
             self._fault(ROLLOUTS_LOST, trace, t, f"{len(request.samples)} completions died with {worker}")
-            self._fault(PROCESS_DIED, rows.lane(request), t, "its replica died")
+            self._fault(PROCESS_DIED, process_name(rows.lane(request), self._attempt), t, "its replica died")
+
+    def saved(self, batches: Sequence[Sequence[Sample]]) -> None:
+        """See `Recorder`. What waits is written now, so that it stays in the history that the checkpoint holds."""
+        for number, samples in enumerate(batches, start=1):
+            self._generated(samples, f"batch-{self._batch + number}")
+        flushes = self._writer(MAIN).flushes()
+        self._taking = {"process": process_name(MAIN, self._attempt), "attempt": self._attempt, "flushes": flushes}
 
     def checkpointed(self, step: int, version: int, start: float, end: float) -> None:
         """See `Recorder`."""
         row = {"step": step, "policy_version": version, "t_start": ns(start), "t_end": ns(end), "bytes": 0}
         self._write(MAIN, "checkpoints", [row | {"path": "simulated", "items": "{}", "ok": True}])
-        self._span(TRAINER, span("checkpoint", "checkpoint", start, end, step=step, policy_version=version))
+        process = CHECKPOINTER if self._settings.checkpoint.background else TRAINER
+        self._span(process, span("checkpoint", "checkpoint", start, end, step=step, policy_version=version))
+        self._mark = self._taking
+
+    def died(self, requests: Sequence[Request], samples: Sequence[Sample], t: float) -> None:
+        """See `Recorder`. The streams of this attempt are left torn, as those of killed processes are."""
+        for request in requests:
+            self._losses += 1
+            self._engine(request, f"lost-{self._losses}", t)
+        self._generated(samples, f"batch-{self._batch + 1}~{self._attempt}")
+        note = {"t_start": ns(self._attempt_start), "t_end": ns(t), "returncode": -9}
+        self._note(f"attempt:{self._attempt}", note)
+        for writer in self._writers.values():
+            writer.flush()
+        self._dead += self._writers.values()
+        self._writers = {}
+        self._attempt, self._attempt_start = self._attempt + 1, t
 
     def restarted(self, step: int, version: int, died: float, ready: float) -> None:
         """See `Recorder`."""
-        raise NotImplementedError
+        where: dict[str, Any] = {"mark": self._mark, "checkpoint": "simulated" if self._mark else None}
+        where |= {"step": step, "policy_version": version, "restored": {}, "t": ns(ready)}
+        self._note(f"{RESUMED}{self._attempt}", where)
+        self._writer(MAIN).flush()
+        self._span(MAIN, span("restore", "restore", died, ready, step=step, policy_version=version))
 
     def left(self, samples: Sequence[Sample], t: float) -> None:
         """See `Recorder`."""
         self._generated(samples, f"batch-{self._batch + 1}")
-        self._settle += [rows.fate(sample, "in_flight", LEFT, t) for sample in samples]
+        self._write(MAIN, "fates", [rows.fate(sample, "in_flight", LEFT, t) for sample in samples])
 
     def close(self, seconds: float) -> None:
         """End the ledger of a run that lasted so many simulated seconds."""
-        self._write(MAIN, "fates", self._settle)
         settings = self._settings
         strict = settings.synchronous or (settings.batch.groups is not None and settings.order == "asked")
         bound = 0 if settings.synchronous else settings.lag_bound
         told = {"minibatches": settings.batch.minibatches, "inner_epochs": settings.batch.inner_epochs}
         absent = ABSENT | ({"queue_wait": "batches wait in no queue"} if settings.synchronous else {})
+        if settings.trainer.mtbf_s is not None:
+            del absent["restore"]
         absent |= {} if settings.checkpoint.every else {"checkpoint": "no checkpoint was asked for"}
         absent |= {} if settings.trainer.logprob_s_per_token else {"logprob_recompute": "log-probs are not recomputed"}
         notes = {
@@ -145,7 +176,12 @@ class Ledger:
             "log_ratios": SAYS.format(**vars(settings.synthetic)),
             "finished": True,
         }
-        self._write(MAIN, "manifest", [{"key": key, "value": json.dumps(value)} for key, value in notes.items()])
+        if self._attempt:
+            self._note(
+                f"attempt:{self._attempt}", {"t_start": ns(self._attempt_start), "t_end": ns(seconds), "returncode": 0}
+            )
+        for key, value in notes.items():
+            self._note(key, value)
         for writer in self._writers.values():
             writer.close()
 
@@ -158,8 +194,10 @@ class Ledger:
                 self._traces[request] = trace
                 self._engine(request, trace, None)
                 self._verifier(request, trace)
-        written = [self._rollout(sample) for sample in samples]
-        self._writer(MAIN).accept_batch(written)
+        if written := [self._rollout(sample) for sample in samples if not sample.written]:
+            self._writer(MAIN).accept_batch(written)
+        for sample in samples:
+            sample.written = True
 
     def _rollout(self, sample: Sample) -> Row:
         start = ns(sample.t_start)
@@ -191,6 +229,9 @@ class Ledger:
         row = {"t": ns(t), "kind": kind, "cause": "system", "where": where, "detail": detail}
         self._write(MAIN, "faults", [row])
 
+    def _note(self, key: str, value: Any) -> None:
+        self._write(MAIN, "manifest", [{"key": key, "value": json.dumps(value)}])
+
     def _span(self, process: str, row: Row) -> None:
         device = self._devices.get(process.split(".")[0].split("x")[0], process)
         self._write(process, "spans", [{**row, "device": device}])
@@ -201,5 +242,6 @@ class Ledger:
 
     def _writer(self, process: str) -> LedgerWriter:
         if process not in self._writers:
-            self._writers[process] = LedgerWriter(self._streams, process, self._run_id, by_the_clock=False)
+            name = process_name(process, self._attempt)
+            self._writers[process] = LedgerWriter(self._streams, name, self._run_id, by_the_clock=False)
         return self._writers[process]

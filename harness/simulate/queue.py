@@ -51,18 +51,28 @@ class RolloutQueue:
             self._write(now, "open" if reason is None else "close", 0, 0, reason)
         return reason is None
 
-    def put(self, group: Group, now: float, reason: str | None = None) -> None:
+    def put(self, group: Group, now: float) -> None:
         """Take a group in; of what the verifier failed on, nothing waits."""
         kept = group.kept
         group.t_put, group.judged, group.right = now, len(kept), sum(sample.right for sample in kept)
         group.tokens = sum(sample.length for sample in kept)
         group.bytes = group.tokens * TOKEN_BYTES + len(kept) * group.prompt_tokens * PROMPT_BYTES
         group.samples = kept
-        self.groups.append(group)
-        self.records += len(kept)
-        self.tokens += group.tokens
-        self.bytes += group.bytes
-        self._write(now, "put", len(kept), group.tokens, reason)
+        self._enter(group, now, None)
+
+    def clear(self) -> None:
+        """Forget all that waits; nothing is written, for the process that held it is dead."""
+        self.groups.clear()
+        self.records = self.tokens = self.bytes = 0
+        self.closed = None
+
+    def restore(self, saved: Iterable[tuple[Group, list[Sample]]], now: float) -> None:
+        """Put back what a checkpoint kept: each group with the samples that it had then."""
+        for group, samples in saved:
+            group.samples, group.t_put = list(samples), now
+            group.tokens = sum(sample.length for sample in samples)
+            group.bytes = group.tokens * TOKEN_BYTES + len(samples) * group.prompt_tokens * PROMPT_BYTES
+            self._enter(group, now, RESTORED)
 
     def get(self, now: float, *, everything: bool = False) -> list[Group] | None:
         """The oldest groups that make a batch (or all that wait, if they do), which leave; None where they do not."""
@@ -104,6 +114,13 @@ class RolloutQueue:
             prompts = sum(sample.group.prompt_tokens for sample in samples)
             self._leave(len(samples), tokens, tokens * TOKEN_BYTES + prompts * PROMPT_BYTES)
             self._write(now, "drop", len(samples), tokens, reason)
+
+    def _enter(self, group: Group, now: float, reason: str | None) -> None:
+        self.groups.append(group)
+        self.records += len(group.samples)
+        self.tokens += group.tokens
+        self.bytes += group.bytes
+        self._write(now, "put", len(group.samples), group.tokens, reason)
 
     def _leave(self, records: int, tokens: int, size: int) -> None:
         self.records -= records

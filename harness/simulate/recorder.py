@@ -57,11 +57,17 @@ class Recorder(Protocol):
     def lost(self, requests: Sequence[Request], worker: str, t: float) -> None:
         """A replica died with these requests, which are asked for again."""
 
+    def saved(self, batches: Sequence[Sequence[Sample]]) -> None:
+        """A checkpoint's content was taken, with the batches that waited in the queue then."""
+
     def checkpointed(self, step: int, version: int, start: float, end: float) -> None:
-        """A checkpoint was written."""
+        """That checkpoint was written."""
+
+    def died(self, requests: Sequence[Request], samples: Sequence[Sample], t: float) -> None:
+        """The whole job died, with what was in flight and what waited and is in no checkpoint."""
 
     def restarted(self, step: int, version: int, died: float, ready: float) -> None:
-        """The job died and goes on from its newest checkpoint."""
+        """It goes on from its newest checkpoint, or from the beginning."""
 
     def left(self, samples: Sequence[Sample], t: float) -> None:
         """What nobody trained on when the run ended."""

@@ -9,7 +9,7 @@ Segment: TypeAlias = tuple[int, int, float, float]
 
 class Sample:
     """One completion. Times in simulated seconds; `version` is the oldest of its tokens', `made` how many it
-    had when its generation ended."""
+    had when its generation ended. `written` is for a recorder."""
 
     __slots__ = (
         "failed",
@@ -26,6 +26,7 @@ class Sample:
         "t_verify",
         "v_start",
         "version",
+        "written",
     )
 
     def __init__(self, group: "Group", number: int, length: int) -> None:
@@ -33,7 +34,7 @@ class Sample:
         self.version, self.made = -1, 0
         self.t_start = self.t_first = self.t_end = self.t_verify = self.t_verified = self.v_start = 0.0
         self.segments: list[Segment] | None = None
-        self.failed = self.right = False
+        self.failed = self.right = self.written = False
 
 
 class Group:

@@ -96,16 +96,17 @@ class Replica:
         self._advance()
         lost = list(self.requests)
         for sample in (sample for _, _, sample, _ in self._heap):
-            self._close(sample, min(sample.length, int(self._v - sample.v_start) + 1))
+            begun = int(sample.t_first <= self._env.now)
+            self._close(sample, begun * min(sample.length, int(self._v - sample.v_start) + 1))
         self._heap, self._inside, self.requests, self._lanes, self._changes = [], deque(), {}, [], []
         self._free, self._kv = self._asked.slots, self._asked.kv_tokens or 0
         self._turn += 1
         self.down = True
         return lost
 
-    def revive(self, version: int) -> None:
-        """Begin anew at a version."""
-        self.down, self.version, self.lives = False, version, self.lives + 1
+    def revive(self) -> None:
+        """Begin anew, with the version that the others serve."""
+        self.down, self.lives = False, self.lives + 1
         self._mark = self._stalled = self._env.now
 
     def _advance(self) -> None:

@@ -48,7 +48,9 @@ class Totals:
     left_tokens: int = 0
     deaths: int = 0
     restarts: int = 0
-    checkpoints: int = 0
+    redone_steps: int = 0
+    redone_tokens: int = 0
+    checkpoint_seconds: float = 0.0
     restart_seconds: float = 0.0
     token_ess: float = 0.0
     sequence_ess: float = 0.0
@@ -59,6 +61,9 @@ class Totals:
     closed_seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     overshoot: int = 0
     _closed: tuple[str, float, int] | None = None
+    _saving: tuple[int, int, int, int] = (0, 0, 0, 0)
+    _kept: tuple[int, int, int, int] = (0, 0, 0, 0)
+    measured_batches: int = 0
 
     def queue(
         self, t: float, event: str, records: int, tokens: int, depth: tuple[int, int, int], reason: str | None
@@ -94,6 +99,7 @@ class Totals:
     def batch_done(self, batch: int, version: int, samples: Sequence[Sample], t: float) -> None:
         """See `Recorder`."""
         self.batches += 1
+        self.measured_batches += 1
         self.trained_records += len(samples)
         self.trained_tokens += sum([sample.length for sample in samples])
         self.lags.update([version - sample.version for sample in samples])
@@ -118,14 +124,35 @@ class Totals:
         self.deaths += 1
         self.lost_tokens += sum(sample.made for request in requests for sample in request.samples)
 
+    def saved(self, batches: Sequence[Sequence[Sample]]) -> None:
+        """See `Recorder`."""
+        self._saving = self._done
+
     def checkpointed(self, step: int, version: int, start: float, end: float) -> None:
         """See `Recorder`."""
-        self.checkpoints += 1
+        self._kept = self._saving
+        self.checkpoint_seconds += end - start
+
+    def died(self, requests: Sequence[Request], samples: Sequence[Sample], t: float) -> None:
+        """See `Recorder`. What was done since the checkpoint is taken back, and counted as done in vain."""
+        lost = [now - kept for now, kept in zip(self._done, self._kept, strict=True)]
+        self.steps, self.batches, self.trained_records, self.trained_tokens = self._kept
+        self.redone_steps, self.redone_tokens = self.redone_steps + lost[0], self.redone_tokens + lost[3]
+        self.lost_tokens += sum(sample.made for request in requests for sample in request.samples)
+        self.lost_tokens += sum(sample.length for sample in samples)
+        self.records.set(t, 0)
+        self.tokens.set(t, 0)
+        self._until(t)
+        self._closed = None
 
     def restarted(self, step: int, version: int, died: float, ready: float) -> None:
         """See `Recorder`."""
         self.restarts += 1
         self.restart_seconds += ready - died
+
+    @property
+    def _done(self) -> tuple[int, int, int, int]:
+        return self.steps, self.batches, self.trained_records, self.trained_tokens
 
     def left(self, samples: Sequence[Sample], t: float) -> None:
         """See `Recorder`."""
@@ -141,6 +168,7 @@ class Totals:
     def figures(self, seconds: float) -> dict[str, Any]:
         """The figures of a run that lasted so many simulated seconds; null where there was nothing to divide by."""
         batches: float = self.batches or math.nan
+        measured: float = self.measured_batches or math.nan
         settled = self.trained_tokens + self.dropped_tokens
         out: dict[str, Any] = {
             "seconds": seconds,
@@ -153,11 +181,11 @@ class Totals:
             "lag_mean": _mean(self.lags),
             "lag_p95": _quantile(self.lags, 0.95),
             "lag_max": max(self.lags, default=math.nan),
-            "age_mean_s": self.age_seconds / (self.trained_records or math.nan),
-            "ess_tokens": self.token_ess / batches,
-            "ess_sequences": self.sequence_ess / batches,
-            "above_cap": self.above_cap / batches if self.settings.staleness.correction != "none" else math.nan,
-            "learning_rate_share": self.lr_scale / (self.steps or math.nan),
+            "age_mean_s": self.age_seconds / (sum(self.lags.values()) or math.nan),
+            "ess_tokens": self.token_ess / measured,
+            "ess_sequences": self.sequence_ess / measured,
+            "above_cap": self.above_cap / measured if self.settings.staleness.correction != "none" else math.nan,
+            "learning_rate_share": self.lr_scale / ((self.steps + self.redone_steps) or math.nan),
             "depth_mean_tokens": self.tokens.area / (self.tokens.since or math.nan),
             "depth_max_tokens": self.tokens.most,
             "overshoot_tokens": self.overshoot,
@@ -167,6 +195,10 @@ class Totals:
             "left_tokens": self.left_tokens,
             "replica_deaths": self.deaths,
             "restarts": self.restarts,
+            "redone_steps": self.redone_steps,
+            "redone_tokens": self.redone_tokens,
+            "restart_s": self.restart_seconds,
+            "checkpoint_s": self.checkpoint_seconds,
         }
         numbers = {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in out.items()}
         return numbers | {"dropped_records": dict(sorted(self.dropped_records.items()))}

@@ -15,7 +15,7 @@ BLOCK = 8192
 
 
 class VerifierPool:
-    """Requests wait in the order of their arrival. `busy_s` sums the seconds that workers were at work."""
+    """Requests wait in the order of their arrival."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class VerifierPool:
         self._free = list(range(asked.workers))[::-1]
         self._waiting: deque[Request] = deque()
         self._verdicts: list[bool] = []
-        self.busy_s = 0.0
+        self._asked, self._life = asked, 0
 
     def submit(self, request: Request) -> None:
         """Score a request when a worker is free."""
@@ -38,6 +38,12 @@ class VerifierPool:
             self._start(request)
         else:
             self._waiting.append(request)
+
+    def reset(self) -> None:
+        """Forget all requests."""
+        self._life += 1
+        self._free = list(range(self._asked.workers))[::-1]
+        self._waiting.clear()
 
     def _start(self, request: Request) -> None:
         t = self._env.now
@@ -51,12 +57,13 @@ class VerifierPool:
             sample.t_verified = t
             sample.right = self._verdict()
         wait = t - self._env.now
-        self.busy_s += wait
-        event = self._env.timeout(wait, (worker, request))
+        event = self._env.timeout(wait, (worker, request, self._life))
         event.callbacks.append(self._ended)
 
     def _ended(self, event: Any) -> None:
-        worker, request = event.value
+        worker, request, life = event.value
+        if life != self._life:
+            return
         self._free.append(worker)
         if self._waiting:
             self._start(self._waiting.popleft())

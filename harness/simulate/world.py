@@ -15,12 +15,27 @@ from harness.simulate.rates import check
 from harness.simulate.ratios import Ratios
 from harness.simulate.recorder import Recorder, Step
 from harness.simulate.records import Group, Sample
+from harness.simulate.replica import Replica
 from harness.simulate.settings import Settings
 from harness.simulate.staleness import StalenessPolicy
 
 Process: TypeAlias = Generator[simpy.Event, Any, None]
 STREAMS = ("lengths", "prompts", "verdicts", "jitter", "ratios", "failures")
 """Each has its own generator, so that the same work is drawn whatever the overlap."""
+
+
+DISCARDED = "queue_discarded"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds; `waiting` are the queue's groups, each with the samples that it had."""
+
+    step: int
+    version: int
+    publications: int
+    batch: int
+    waiting: list[tuple[Group, list[Sample]]]
 
 
 @dataclass(frozen=True)
@@ -48,11 +63,14 @@ class World:
         self._jitter = Draws(settings.trainer.jitter, rngs[3])
         self._ratios = Ratios(settings.synthetic, settings.staleness, rngs[4])
         self._failures = rngs[5]
-        self._step = self._version = self._publications = self._depth = 0
+        self._step = self._version = self._publications = self._depth = self._batch = 0
+        self._life, self._down = 0, False
+        self._saved: Saved | None = None
         self._news = self.env.event()
         self._served = self.env.event()
         self._ready: tuple[int, float, float] | None = None
         self._end = 0.0
+        self._handing = False
         self._untrained: list[Sample] = []
         self._collector.arrived = self._wake_trainer
         self._collector.idle = self._hand_over
@@ -64,7 +82,8 @@ class World:
             SystemFailure: nothing can happen any more and the run has not ended.
         """
         self._recorder.published(0, 0, (0.0, 0.0), (0.0, 0.0))
-        trainer = self.env.process(self._train())
+        trainer = self._trainer = self.env.process(self._work())
+        self._begin_failures()
         self._collector.fill()
         events = 0
         step = self.env.step
@@ -97,7 +116,6 @@ class World:
         return timely or (settings.steps is not None and self._step >= settings.steps)
 
     def _train(self) -> Process:
-        batch = 0
         while not self._over:
             groups = None
             start, starved = self.env.now, self._queue.batches(0) < 1
@@ -106,6 +124,7 @@ class World:
                 yield self._news
             samples = [sample for group in groups for sample in group.samples]
             self._recorder.waited(start, self.env.now, len(samples))
+            batch, self._batch = self._batch, self._batch + 1
             self._recorder.taken(batch, groups, self._version, self.env.now)
             self._collector.turn += self.settings.batch.updates
             self._collector.taken += 1
@@ -114,7 +133,108 @@ class World:
             yield from self._learn(batch, samples)
             self._collector.turn = self._version
             yield from self._publish()
-            batch += 1
+            yield from self._keep()
+
+    def _work(self) -> Process:
+        """Train, and after each death of the job restore and go on."""
+        while True:
+            try:
+                yield from self._train()
+            except simpy.Interrupt:
+                yield from self._restart()
+            else:
+                return
+
+    def _keep(self) -> Process:
+        """Save, if it is time."""
+        asked = self.settings.checkpoint
+        if not asked.every or self._batch % asked.every:
+            return
+        waiting = [(group, list(group.samples)) for group in self._queue.groups]
+        state = Saved(self._step, self._version, self._publications, self._batch, waiting)
+        self._recorder.saved(self._in_batches(waiting))
+        start, life = self.env.now, self._life
+        done = self.env.timeout(asked.seconds)
+        done.callbacks.append(lambda _: self._kept(state, start, life))
+        if not asked.background:
+            yield done
+
+    def _in_batches(self, waiting: Sequence[tuple[Group, list[Sample]]]) -> list[list[Sample]]:
+        """What waits, in the batches that it will make."""
+        rule, batches, size = self.settings.batch, [[]], 0  # type: tuple[Any, list[list[Sample]], int]
+        for group, samples in waiting:
+            if size >= (rule.groups or rule.tokens):
+                batches.append([])
+                size = 0
+            batches[-1] += samples
+            size += 1 if rule.groups else group.tokens
+        return batches
+
+    def _kept(self, state: "Saved", start: float, life: int) -> None:
+        if life == self._life:
+            self._saved = state
+            self._recorder.checkpointed(state.step, state.version, start, self.env.now)
+
+    def _begin_failures(self) -> None:
+        if self.settings.rollout.mtbf_s is not None:
+            self.env.process(self._replicas_fail(self.settings.rollout.mtbf_s / len(self._collector.replicas)))
+        if self.settings.trainer.mtbf_s is not None:
+            self.env.process(self._job_fails(self.settings.trainer.mtbf_s))
+
+    def _replicas_fail(self, between: float) -> Process:
+        while True:
+            yield self.env.timeout(self._failures.exponential(between))
+            replica = self._collector.replicas[int(self._failures.integers(len(self._collector.replicas)))]
+            if replica.down or self._down:
+                continue
+            worker = replica.worker
+            lost = replica.die()
+            self._collector.gone(replica)
+            self._recorder.lost(lost, worker, self.env.now)
+            self._collector.ask_again(lost)
+            if self._collector.staged and not self._collector.running and not self._handing:
+                self._hand_over()
+            self._collector.fill()
+            self.env.process(self._repair(replica, self._life))
+
+    def _repair(self, replica: Replica, life: int) -> Process:
+        yield self.env.timeout(self.settings.rollout.repair_s)
+        if life == self._life and replica.down:
+            replica.revive()
+            self._collector.back(replica)
+
+    def _job_fails(self, between: float) -> Process:
+        while True:
+            yield self.env.timeout(self._failures.exponential(between))
+            if not self._down and not self._trainer.processed and self._trainer.is_alive:
+                self._down = True
+                self._trainer.interrupt()
+
+    def _restart(self) -> Process:
+        """The job died: what is in no checkpoint is lost; restore, and go on."""
+        self._life += 1
+        died, saved = self.env.now, self._saved or Saved(0, 0, -1, 0, [])
+        kept = saved.waiting if self.settings.checkpoint.queue == "keep" else []
+        held = {group for group, _ in saved.waiting}
+        requests = [request for replica in self._collector.replicas for request in replica.die()]
+        waiting = [s for group in self._queue.groups if group not in held for s in group.samples]
+        self._recorder.died(requests, waiting, died)
+        self._queue.clear()
+        self._collector.reset(saved.version, saved.batch)
+        yield self.env.timeout(self.settings.trainer.restart_s)
+        for replica in self._collector.replicas:
+            replica.revive()
+            replica.serve(saved.version, 0.0)
+        now = self.env.now
+        self._step, self._version, self._batch = saved.step, saved.version, saved.batch
+        self._publications, self._ready, self._handing, self._down = saved.publications + 1, None, False, False
+        self._recorder.restarted(saved.step, saved.version, died, now)
+        self._recorder.published(self._publications, saved.version, (now, now), (now, now))
+        if not kept:
+            gone = [(sample, DISCARDED) for _, samples in saved.waiting for sample in samples]
+            self._recorder.dropped(gone, now)
+        self._queue.restore(kept, now)
+        self._collector.fill()
 
     def _take(self) -> list[Group] | None:
         """A batch, without what is too stale; the barrier takes all that there is, once nothing is in flight."""
@@ -196,11 +316,15 @@ class World:
         if pauses:
             for replica in self._collector.replicas:
                 replica.serve(self._ready[0], seconds)
-        began = self.env.now
-        self.env.timeout(seconds).callbacks.append(lambda _: self._activated(began))
+        began, life = self.env.now, self._life
+        self._handing = True
+        self.env.timeout(seconds).callbacks.append(lambda _: self._activated(began, life))
 
-    def _activated(self, began: float) -> None:
+    def _activated(self, began: float, life: int) -> None:
+        if life != self._life:
+            return
         assert self._ready is not None
+        self._handing = False
         version, start, prepared = self._ready
         if self.settings.publication.in_flight == "wait":
             for replica in self._collector.replicas:
