@@ -27,11 +27,12 @@ def ingest(
     paths: Paths,
     output: Output = Path("runs"),
     version: Annotated[str | None, typer.Option(help="The framework's, where its log does not tell it.")] = None,
+    warmup_steps: Annotated[int, typer.Option(min=0, help="Steps that the figures leave out at the start.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Read logs of frameworks that ran elsewhere into run folders, for `rlaxes report` and `rlaxes check`."""
     with _progress() as watch:
-        done = ingest_paths(paths, output, watch, version)
+        done = ingest_paths(paths, output, watch, version, warmup_steps)
     if as_json:
         print_json(done.as_dict())
     else:
@@ -53,10 +54,10 @@ def _progress() -> Iterator[Callable[[Sequence[Source]], Callable[[int], None]]]
 
 
 def _print_ingested(done: Ingested) -> None:
+    for warning in dict.fromkeys(warning for run in done.runs for warning in run.manifest["warnings"]):
+        words.print(warning, markup=False, highlight=False, soft_wrap=True)
     for run in done.runs:
         told = run.manifest
-        for warning in told["warnings"]:
-            words.print(warning, markup=False, highlight=False, soft_wrap=True)
         files = ", ".join(file["name"] for file in told["files"])
         known = f"{len(told['series'])} series, {len(told['unknown_keys'])} keys unknown"
         line = (

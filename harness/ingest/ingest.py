@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from harness.ingest.cells import Cells
 from harness.ingest.join import join
 from harness.ingest.readers import READERS
 from harness.ingest.recognise import recognise
@@ -34,11 +35,14 @@ class Ingested:
         return told[0] if len(told) == 1 else {"runs": told}
 
 
-def ingest(paths: Sequence[str], output: Path, watch: Watch, version: str | None = None) -> Ingested:
+def ingest(
+    paths: Sequence[str], output: Path, watch: Watch, version: str | None = None, warmup_steps: int = 0
+) -> Ingested:
     """Read every log that the paths lead to into run folders below `output`.
 
     Args:
         version: the framework's, where the logs do not tell it.
+        warmup_steps: how many training steps the figures of a report leave out at the start.
 
     Raises:
         UserError: a path is not there, nothing could be read, or `output` cannot be written.
@@ -49,7 +53,10 @@ def ingest(paths: Sequence[str], output: Path, watch: Watch, version: str | None
         files = list(_staged(sources, book, Path(room), watch(sources), warnings))
         if not files:
             raise UserError(f"nothing to ingest: {'; '.join(warnings) or 'no file there'}")
-        return Ingested([write_run(run, output, warnings) for run in join(files, book.all, version)])
+        with Cells(Path(room)) as cells:
+            return Ingested(
+                [write_run(run, output, warnings, warmup_steps) for run in join(files, book.all, cells, version)]
+            )
 
 
 def _staged(

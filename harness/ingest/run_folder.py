@@ -21,7 +21,6 @@ from harness.execute.provenance import rlaxes_version
 from harness.execute.run_folder import MANIFEST
 from harness.ingest.cases import UNIT_SCALES
 from harness.ingest.join import JoinedRun, Stored
-from harness.ingest.keymap import KeyMap, key_map
 from harness.ingest.tally import Tally
 
 PROCESS = CELL = "ingested"
@@ -42,11 +41,12 @@ class Written:
         return [NativeSeries.from_dict(entry) for entry in self.manifest["series"]]
 
 
-def write_run(run: JoinedRun, output: Path, warnings: Sequence[str]) -> Written:
+def write_run(run: JoinedRun, output: Path, warnings: Sequence[str], warmup_steps: int) -> Written:
     """Write the folder of a run.
 
     Args:
         warnings: about all that was read; those of the run itself follow.
+        warmup_steps: how many training steps its figures leave out at the start.
 
     Raises:
         UserError: `output` cannot be written.
@@ -55,11 +55,8 @@ def write_run(run: JoinedRun, output: Path, warnings: Sequence[str]) -> Written:
     tally = Tally(len(run.stored))
     batches = _native(run, tally)
     write_sealed(folder / "ledger", CELL_ID, PROCESS, {"native": batches}, {"ingested": [f.name for f in run.files]})
-    keys = key_map(run.framework)
-    if run.version is None:
-        keys = keys.narrowed(stored.series.key for stored in run.stored)
-    series = [entry for entry in _described(run, tally, keys) if entry.n]
-    manifest = _manifest(run, folder.name) | {
+    series = [entry for entry in _described(run, tally) if entry.n]
+    manifest = _manifest(run, folder.name, warmup_steps) | {
         "series": [entry.as_dict() for entry in series],
         "unknown_keys": sorted({entry.key for entry in series if not entry.known}),
         "warnings": [*warnings, *run.warnings],
@@ -88,15 +85,15 @@ def _native(run: JoinedRun, tally: Tally) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([never, batch["step"], keys, batch["value"]], schema=NATIVE)
 
 
-def _described(run: JoinedRun, tally: Tally, keys: KeyMap) -> Iterator[NativeSeries]:
+def _described(run: JoinedRun, tally: Tally) -> Iterator[NativeSeries]:
     counts = zip(tally.n.tolist(), tally.first.tolist(), tally.last.tolist(), strict=True)
     for stored, (n, first, last) in zip(run.stored, counts, strict=True):
-        yield _one(stored, keys, run, n, first, last)
+        yield _one(stored, run, n, first, last)
 
 
-def _one(stored: Stored, keys: KeyMap, run: JoinedRun, n: int, first: float, last: float) -> NativeSeries:
+def _one(stored: Stored, run: JoinedRun, n: int, first: float, last: float) -> NativeSeries:
     key = stored.series.key
-    meaning = keys.meaning(key, run.version, run.settings.get("mode"))
+    meaning = run.meaning(key)
     return NativeSeries(
         stored=stored.name,
         key=key,
@@ -117,7 +114,7 @@ def _one(stored: Stored, keys: KeyMap, run: JoinedRun, n: int, first: float, las
     )
 
 
-def _manifest(run: JoinedRun, run_id: str) -> dict[str, Any]:
+def _manifest(run: JoinedRun, run_id: str, warmup_steps: int) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     names = ("name", "shape", "sha256", "bytes", "blocks", "values")
     cell: dict[str, Any] = {
@@ -145,6 +142,6 @@ def _manifest(run: JoinedRun, run_id: str) -> dict[str, Any]:
         "files": [{name: getattr(file, name) for name in names} for file in run.files],
         "settings": run.settings,
         "steps": run.steps,
-        "warmup_steps": 0,
+        "warmup_steps": warmup_steps,
         "seams": run.seams,
     }

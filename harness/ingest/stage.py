@@ -27,6 +27,7 @@ class Stage:
     def __init__(self, path: Path, book: SeriesBook) -> None:
         self.path, self.attempts = path, Attempts()
         self.values = self.left_out = 0
+        self.series: set[int] = set()
         self._book = book
         self._writer = pq.ParquetWriter(path, CELLS, compression="zstd", compression_level=1)
         self._empty()
@@ -61,6 +62,7 @@ class Stage:
 
     def _flush(self) -> None:
         self.values += len(self._values)
+        self.series.update(np.flatnonzero(np.bincount(self._series)).tolist())
         counts = np.asarray(self._counts)
         steps: npt.NDArray[np.int64] = np.repeat(np.asarray(self._steps), counts)
         columns = [

@@ -26,6 +26,7 @@ class StagedFile:
         cells: the table of its numbers, see `harness.ingest.stage.CELLS`.
         blocks: how many blocks it has, with or without numbers.
         settings: what blocks of kind `config` say, and the words of others.
+        series: the numbers of the series that it has.
         attempts: those of each scope, in their order.
     """
 
@@ -36,6 +37,7 @@ class StagedFile:
     bytes: int = 0
     blocks: int = 0
     values: int = 0
+    series: set[int] = field(default_factory=set)
     settings: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -44,6 +46,14 @@ class StagedFile:
     def shape(self) -> str:
         """What kind of file it is."""
         return self.found.shape
+
+    @property
+    def steps(self) -> tuple[int, int] | None:
+        """The lowest and the highest training step; None where it names none."""
+        found = [attempt for every in self.attempts.values() for attempt in every]
+        firsts = [one.first_step for one in found if one.first_step is not None]
+        lasts = [one.last_step for one in found if one.last_step is not None]
+        return (min(firsts), max(lasts)) if firsts else None
 
 
 def stage_file(source: Source, match: Match, book: SeriesBook, cells: Path, moved: Callable[[int], None]) -> StagedFile:
@@ -73,7 +83,7 @@ def stage_file(source: Source, match: Match, book: SeriesBook, cells: Path, move
             if block.kind != "config" and block.values:
                 stage.add(block)
         file.sha256, file.bytes = watched.drained(), watched.bytes
-    file.attempts, file.values = stage.attempts.by_scope, stage.values
+    file.attempts, file.values, file.series = stage.attempts.by_scope, stage.values, stage.series
     if told > MOST_WARNINGS:
         file.warnings.append(f"{source.name}: and {told - MOST_WARNINGS} more warnings of this kind")
     if stage.left_out:
