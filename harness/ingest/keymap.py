@@ -24,7 +24,8 @@ KEYS_FILE = "keys.yaml"
 SHARED = Path(__file__).with_name("shared_keys.yaml")
 """Keys that belong to a format or to our own count of it, whichever framework wrote it."""
 COMMON = frozenset(
-    {"epoch", "loss", "grad_norm", "learning_rate", "lr", "reward", "reward_std", "entropy", "kl", "return", "time"}
+    {"epoch", "step", "time", "loss", "grad_norm", "learning_rate", "lr", "entropy", "kl"}
+    | {"reward", "reward_std", "return"}
 )
 """Keys that any trainer may write: one map alone has them only because the others' frameworks name them otherwise."""
 SCOPES = ("run", "device", "process", "rank 0", "engine", "mean of ranks", "mean of processes", "mean of micro-batches")

@@ -6,6 +6,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.ingest.keymap import framework_of
 from harness.ingest.readers.nemo_rl_json import NemoRlJson
 from harness.ingest.reading import Block
 
@@ -45,6 +46,12 @@ def test_what_is_no_step_or_no_number_is_told() -> None:
 def test_another_document_is_not_taken_for_one() -> None:
     for data in (b'{"train/loss": 0.5}', b'[{"train/loss": {"1": 1}}]', b'{"a": {"1": 2}}', b"\xff\x00"):
         assert READER.recognises(data, "metrics.json") is None
+
+
+def test_its_loggers_keys_tell_it_and_those_of_any_trainer_do_not() -> None:
+    assert framework_of(["train/loss", "train/gen_kl_error", "timing/train/total_step_time"]) == "nemo_rl"
+    assert framework_of(["train/loss", "train/grad_norm", "train/learning_rate", "train/epoch"]) != "nemo_rl"
+    assert framework_of(["step", "time/forward_backward", "perf/throughput", "optim/lr"]) == "prime_rl"
 
 
 @settings(max_examples=50)

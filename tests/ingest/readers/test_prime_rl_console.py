@@ -175,9 +175,7 @@ def test_what_python_cannot_count_is_no_number(digits: str) -> None:
     assert len(warnings) == 1
 
 
-@pytest.mark.parametrize(
-    "text", ["9" * 1_000_000, "SUCCESS " * 100_000, "Step 1 | 1s" * 100_000, "Loss: " * 100_000, " " * 100_000]
-)
+@pytest.mark.parametrize("text", [many * 50_000 for many in ("9" * 9, "SUCCESS ", "Step 1 | 1s", "Loss: ", " ")])
 def test_a_line_without_end_does_not_hang(text: str) -> None:
     READER.recognises(text.encode()[: 256 * 1024], "x")
     found, _ = read(f"Step 1 | 1.00s | Loss {text} | LR 0.1\n{text}\n{NEW}\n".encode())
