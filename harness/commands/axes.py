@@ -38,7 +38,8 @@ def axes(
     if html:
         html.write_text(map_html(entries, adapters), encoding="utf-8")
     if as_json:
-        print_json({"axes": [as_object(entry) for entry in entries], "vocabulary": vocabulary()})
+        vocabulary = {axis: asdict(kind) for axis, kind in AXES.items()}
+        print_json({"axes": [asdict(entry) for entry in entries], "vocabulary": vocabulary})
     elif markdown:
         sys.stdout.write(map_markdown(entries) + "\n")
     elif not html:
@@ -59,16 +60,6 @@ def mapped(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 def framework_page() -> str:
     """docs/framework_map.md with the map as it is declared today; its other words stay."""
     return with_map(PAGE.read_text(encoding="utf-8"), framework_map(mapped([])))
-
-
-def as_object(entry: MapEntry) -> dict[str, Any]:
-    """An entry for JSON: {adapter, axis, declared, values, source, version, date, stale, changed, measured}."""
-    return asdict(entry)
-
-
-def vocabulary() -> dict[str, Any]:
-    """What each axis asks and what each of its values means, for JSON."""
-    return {name: {"title": kind.title, "asks": kind.asks, "values": dict(kind.values)} for name, kind in AXES.items()}
 
 
 def _print(entries: Sequence[MapEntry], console: Console, *, whole: bool) -> None:
