@@ -9,7 +9,7 @@ from harness.ingest.keymap import KeyMap
 from harness.ingest.reading import Block
 
 UNIT_SCALES = {"ms": 1e-3, "min": 60.0, "h": 3600.0, "%": 1e-2}
-UNIT_SCALES |= {"MB": 1e6, "GB": 1e9, "MiB": 2.0**20, "GiB": 2.0**30}
+UNIT_SCALES |= {"TFLOP/s": 1e12, "MB": 1e6, "GB": 1e9, "MiB": 2.0**20, "GiB": 2.0**30}
 """Units that logs use, in those of the quantities."""
 
 
