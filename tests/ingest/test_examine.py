@@ -1,6 +1,7 @@
 """`rlaxes audit` from end to end: real logs, published tables, what is neither."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,16 @@ def test_real_logs_of_verl() -> None:
     }
     assert done.warnings == []
     assert set(done.files.values()) == {"verl console"}
+
+
+def test_real_logs_of_trl() -> None:
+    done = examine([str(DATA / "real_logs" / "trl")])
+    found = Counter((Path(f.where.file).name[:20], f.rule, f.where.step) for f in done.findings)
+    steps = {rule: {step for (_, name, step) in found if name == rule} for _, rule, _ in found}
+    assert found[("trainer_state_trl0.1", "rewards_all_zero", 1)] == 1
+    assert sum(n for (file, rule, _), n in found.items() if (file[-3:], rule) == ("0.1", "groups_without_spread")) == 64
+    assert steps["all_clipped"] == {230}
+    assert steps.keys() == {"rewards_all_zero", "groups_without_spread", "all_clipped"}
 
 
 def test_the_card_that_a_log_does_not_name() -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from harness.audit.quantities import Case
+from harness.audit.quantities import Case, Observation
 from harness.audit.rule import Breach, Register
 
 register = Register()
@@ -24,13 +24,17 @@ def rewards_all_zero(case: Case) -> Iterator[Breach]:
 @register.rule("suspect", "a step has a group whose rewards differ", "trl#6365, autocontext#1067")
 def groups_without_spread(case: Case) -> Iterator[Breach]:
     """No group has a gradient: nothing is learnt in such a step, whatever its loss and time."""
-    share = case.one("degenerate_fraction")
+    share, spread = case.one("degenerate_fraction"), case.one("reward_std")
     highest, lowest = case.one("advantage_max"), case.one("advantage_min")
-    flat = highest is not None and lowest is not None and highest.value == 0 == lowest.value
-    shown = share if share is not None and share.value >= 1 else highest if flat else None
-    if shown is not None:
-        told = "every group's rewards are equal" if shown is share else "every advantage is 0"
-        yield Breach(shown.where, told, "the step taught nothing: the cost of an informative update is infinite here")
+    shown: list[tuple[Observation, str]] = []
+    if share is not None and share.value >= 1:
+        shown.append((share, "every group's rewards are equal"))
+    if spread is not None and spread.value == 0:
+        shown.append((spread, "the rewards have no spread"))
+    if highest is not None and lowest is not None and highest.value == 0 == lowest.value:
+        shown.append((highest, "every advantage is 0"))
+    for seen, told in shown[:1]:
+        yield Breach(seen.where, told, "the step taught nothing: the cost of an informative update is infinite here")
 
 
 @register.rule("suspect", "a response of a batch ends before the limit", "autocontext#1067")
