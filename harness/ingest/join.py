@@ -51,6 +51,7 @@ class JoinedRun:
 
     def __init__(self, group: Group, series: Sequence[Series], cells: Cells, version: str | None) -> None:
         self.files, self._series, self._cells = group.files, series, cells
+        self._told_twice = group.told_twice
         names = (framework_of_file(file, series) for file in group.files)
         self.framework = next((name for name in names if name != UNKNOWN), UNKNOWN)
         self.version = version or next((f.found.version for f in group.files if f.found.version), None)
@@ -78,6 +79,11 @@ class JoinedRun:
     def meaning(self, key: str) -> KeyMeaning | None:
         """What a key means in this run, by its version where that is known, and by its mode where it tells one."""
         return self._keys.meaning(key, self.version, self.settings.get("mode"))
+
+    def files_of(self, stored: int) -> list[str]:
+        """The names of the files that its numbers of a series come from, by the number in `stored`."""
+        number = stored % len(self._series)
+        return [file.name for file in self.files if number in file.series - self._told_twice.get(file.name, set())]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Its numbers, by step: step, number in `stored`, value."""

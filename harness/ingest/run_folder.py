@@ -55,7 +55,7 @@ def write_run(run: JoinedRun, output: Path, warnings: Sequence[str], warmup_step
     tally = Tally(len(run.stored))
     batches = _native(run, tally)
     write_sealed(folder / "ledger", CELL_ID, PROCESS, {"native": batches}, {"ingested": [f.name for f in run.files]})
-    series = [entry for entry in _described(run, tally) if entry.n]
+    series = list(_described(run, tally))
     manifest = _manifest(run, folder.name, warmup_steps) | {
         "series": [entry.as_dict() for entry in series],
         "unknown_keys": sorted({entry.key for entry in series if not entry.known}),
@@ -87,11 +87,12 @@ def _native(run: JoinedRun, tally: Tally) -> Iterator[pa.RecordBatch]:
 
 def _described(run: JoinedRun, tally: Tally) -> Iterator[NativeSeries]:
     counts = zip(tally.n.tolist(), tally.first.tolist(), tally.last.tolist(), strict=True)
-    for stored, (n, first, last) in zip(run.stored, counts, strict=True):
-        yield _one(stored, run, n, first, last)
+    for number, (stored, (n, first, last)) in enumerate(zip(run.stored, counts, strict=True)):
+        if n:
+            yield _one(stored, run, run.files_of(number), n, first, last)
 
 
-def _one(stored: Stored, run: JoinedRun, n: int, first: float, last: float) -> NativeSeries:
+def _one(stored: Stored, run: JoinedRun, files: list[str], n: int, first: float, last: float) -> NativeSeries:
     key = stored.series.key
     meaning = run.meaning(key)
     return NativeSeries(
@@ -99,7 +100,7 @@ def _one(stored: Stored, run: JoinedRun, n: int, first: float, last: float) -> N
         key=key,
         part=stored.scope,
         trained=stored.trained,
-        files=[file.name for file in run.files],
+        files=files,
         known=meaning is not None,
         unit=meaning.unit if meaning else None,
         scope=meaning.scope if meaning else None,
@@ -111,6 +112,8 @@ def _one(stored: Stored, run: JoinedRun, n: int, first: float, last: float) -> N
         n=n,
         first=first,
         last=last,
+        quantity=meaning.quantity if meaning else None,
+        stage=(meaning.part or "") if meaning else "",
     )
 
 

@@ -13,10 +13,11 @@ from harness.measure.measure import Measure
 from harness.measure.self_report import NAME
 from harness.measure.values import Value
 
-MEAN, SUM, LARGEST = "mean", "sum", "largest"
+MEAN, MEDIAN, SUM, LARGEST = "mean", "median", "sum", "largest"
 REDUCED = {
     "loss": MEAN,
     "grad_norm": MEAN,
+    "grad_norm_p50": MEDIAN,
     "completion_length": MEAN,
     "reward": MEAN,
     "truncated_share": MEAN,
@@ -29,14 +30,16 @@ REDUCED = {
     "published_lag_max": LARGEST,
 }
 """How what a framework wrote for each step makes the figure of a run. Each step counts once in a mean."""
+ALSO = {"grad_norm": "grad_norm_p50"}
+"""What else is by definition made from the numbers of a figure's steps."""
 NOT_RECORDED = "the source does not record it"
 AGREE = 2e-3
 """Two keys of one figure that differ by no more, relative to it, are the same number, printed once more."""
 
 _OF_SERIES = """
-    select count(*) as n, count(distinct step) as steps, max(step) - min(step) + 1 as span,
-           count(*) filter (not isfinite(value)) as odd, avg(value) filter (isfinite(value)) as mean,
-           sum(value) filter (isfinite(value)) as sum, max(value) filter (isfinite(value)) as largest
+    select count(*), count(distinct step), max(step) - min(step) + 1, count(*) filter (not isfinite(value)),
+           avg(value) filter (isfinite(value)), median(value) filter (isfinite(value)),
+           sum(value) filter (isfinite(value)), max(value) filter (isfinite(value))
     from native where key = $key and (step is null or step > $after)
 """
 _WARMUP = """
@@ -56,7 +59,8 @@ def ingested_values(ledger: CellLedger, series: Sequence[NativeSeries], warmup_s
     with duckdb.connect() as connection:
         connection.from_parquet(str(ledger.path("native"))).create_view("native")
         after = _last_of_warmup(connection, [one.stored for one in series if one.trained], warmup_steps)
-        found = [value for one in own if (value := _value(connection, one, after))]
+        tags = [(one, tag) for one in own for tag in (one.measure, ALSO.get(one.measure or "")) if tag]
+        found = [value for one, tag in tags if (value := _value(connection, one, tag, after))]
     return [value for kind in catalogue() for value in _of_kind(kind, found, series, warmup_steps)]
 
 
@@ -94,15 +98,15 @@ def _names(one: NativeSeries, kind: type[Measure]) -> bool:
     return bool(named and named["tag"] == kind.tag)
 
 
-def _value(connection: duckdb.DuckDBPyConnection, one: NativeSeries, after: int) -> Value | None:
+def _value(connection: duckdb.DuckDBPyConnection, one: NativeSeries, measure: str, after: int) -> Value | None:
     """A figure from a series that is that figure; None where the key map names no figure of the catalogue."""
-    named = NAME.fullmatch(one.measure or "")
+    named = NAME.fullmatch(measure)
     kinds = [kind for kind in catalogue() if named and kind.tag == named["tag"]]
     if not named or not kinds:
         return None
     row = connection.execute(_OF_SERIES, {"key": one.stored, "after": after}).fetchone()
     assert row is not None
-    said = dict(zip(("n", "steps", "span", "odd", MEAN, SUM, LARGEST), row, strict=True))
+    said = dict(zip(("n", "steps", "span", "odd", MEAN, MEDIAN, SUM, LARGEST), row, strict=True))
     files = ", ".join(one.files)
     fields = {"variant": named["variant"] or "", "evidence": f"as the framework wrote it: {one.key}, {files}"}
     kind, how = kinds[0](), REDUCED.get(kinds[0].tag)

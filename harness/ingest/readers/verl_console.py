@@ -16,6 +16,7 @@ START = re.compile(rb"(?m)" + PREFIX + rb"step:(\d+)(?= - |[ \t\r]*$)")
 CONTINUATION = re.compile(rb"(?: - )?[\w/@.+\-]*(?::[^\s:]+)?(?: - [\w/@.+\-]+(?::[^\s:]+)?)*[ \t\r]*")
 ITEM = re.compile(rb"[\w/@.+\-]+:\S")
 SEPARATOR = b" - "
+MOST_DIGITS = 15
 VALIDATION = ("val/", "val-core/", "val-aux/")
 STEP_KEYS = (b"actor/", b"timing", b"critic/", b"val", b"perf/", b"global_seqlen/", b"training/", b"response_length/")
 ANSI_RE = re.compile(ANSI)
@@ -50,6 +51,9 @@ class VerlConsole:
                 number += piece.data.count(b"\n", counted, found.start())
                 counted = found.start()
                 text, at = _whole_line(piece, found.end())
+                if len(found[1]) > MOST_DIGITS:
+                    warn(number, "a step number without end: the line was left out")
+                    continue
                 values = _values(text, names, number, warn, torn=piece.torn and at >= len(piece.data))
                 yield Block(int(found[1]), number, _kind(values), values)
 
