@@ -12,6 +12,7 @@ TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[({]|[\])}]|[,:]|[^
 NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
 WRAPPED = re.compile(r"(?:np\.\w+|numpy\.\w+|tensor|torch\.tensor|array)\(\s*([^,()\[\]]+?)\s*(?:,[^()]*)?\)")
 """`np.float64(0.5)`, `tensor(0.5, device='cuda:0')`: one number in a wrapping."""
+LONGEST_NUMBER = 200
 WORDS = {"True": 1.0, "False": 0.0}
 
 
@@ -50,6 +51,8 @@ def read_dict(text: str, start: int = 0) -> Written:
 
 def number_of(raw: str) -> float | None:
     """The number that a value is; None for what is none. Nothing that only begins with a number is one."""
+    if len(raw) > LONGEST_NUMBER:
+        return None
     text = _unquoted(raw).strip()
     if text in WORDS:
         return WORDS[text]

@@ -65,26 +65,23 @@ class _Log:
         text = line.text
         if CELL in text:
             self._row(line)
-        elif done := DONE.search(text):
+        elif "Train step " in text and (done := DONE.search(text)):
             yield from self.give()
             self._named = int(done[1])
             self._open(self._named, line=line.number)
             self._values, self._memory = self._memory, {}
-        elif part := PART.search(text):
+        elif "Stats (" in text and (part := PART.search(text)):
             yield from self._part(int(part[1]), int(part[2]), line.number)
         elif TOP in text:
             yield from self.give() if self._rows else ()
             self._bordered = True
         elif BOTTOM in text:
             yield from self.give()
-        elif not line.torn and (memory := MEMORY.search(text)):
+        elif "Memory-Usage " in text and not line.torn and (memory := MEMORY.search(text)):
             head, *numbers = memory.groups()
-            self._memory |= {
-                head + key: value
-                for key, raw in zip(MEMORY_KEYS, numbers, strict=True)
-                if (value := number_of(raw)) is not None
-            }
-        elif ended := ENDED.search(text):
+            samples = {head + key: number_of(raw) for key, raw in zip(MEMORY_KEYS, numbers, strict=True)}
+            self._memory |= {key: value for key, value in samples.items() if value is not None}
+        elif "Training completes!" in text and (ended := ENDED.search(text)):
             yield from self.give()
             yield Block(None, line.number, "summary", {ended[1]: float(ended[2])})
         elif self._rows and not self._bordered and not text.lstrip().startswith(LINES):

@@ -15,10 +15,12 @@ from harness.ingest.python_dict import number_of, read_dict
 from harness.ingest.reading import Block, Recognised, Warn
 from harness.ingest.told import Told
 
-PLACE = re.compile(
-    rb"(?:ppo_trainer(?P<async>_async)?\.py:\d+\] [^\w\r\n]*)?Global step (?P<step>\d{1,18}): (?=\{)"
-    rb"|(?P<bar>(?:Episode|Train epoch) \[\d+/\d+\]): +\d+%\|[^|\r\n]*\| (?P<at>\d{1,18})/\d+ \[(?P<told>[^\]\r\n]*)\]"
-    rb"|Watchdog caught collective operation timeout: [^\r\n]*"
+MARKS = (b"Global step ", b"Episode [", b"Train epoch [", b"Watchdog caught ")
+ROUND = re.compile(rb"Global step (\d{1,18}): (?=\{)")
+SOURCE = re.compile(rb"ppo_trainer(_async)?\.py:\d{1,9}\] \W{0,12}\Z")
+BAR = re.compile(
+    rb"((?:Episode|Train epoch) \[\d{1,9}/\d{1,9}\]): +\d{1,3}%\|[^|\r\n]{0,400}\| "
+    rb"(\d{1,18})/\d{1,18} \[([^\]\r\n]{0,4000})\]"
 )
 POSTFIX = re.compile(rb", (?=[A-Za-z_][\w/.\-]*=)")
 LINE_END = re.compile(rb"[\r\n]")
@@ -32,7 +34,10 @@ SAME, OTHER = 1e-9, 0.02
 """Of `timing/step_total`: what a sum in another order may differ by, and what no cut digits explain."""
 UNFINISHED = "a dict that ends with its line's end and not with its bracket: its last value was left out"
 HANG = "the watchdog ended a collective operation here: not all ranks had joined it"
+HUNG = b"Watchdog caught collective operation timeout"
 MOST_BARS = 16
+SHOWN, SOURCE_BYTES = 4000, 60
+"""Bytes of a line that are looked at to recognise it, and before a round's for the file that wrote it."""
 
 
 class OpenRlhfConsole:
@@ -41,11 +46,13 @@ class OpenRlhfConsole:
     framework, shape = "openrlhf", "console"
 
     def recognises(self, head: bytes, name: str) -> Recognised | None:
-        """By the first round with a key of OpenRLHF's own, or by a bar of its loop beside its own names."""
-        for found in PLACE.finditer(head):
-            line = head[found.start() : _line_end(head, found.start())]
-            if any(key in line for key in (ROUND_KEYS if found["step"] else BAR_KEYS)):
-                return self._recognised(line)
+        """By the first round or bar with a metric of its own, or, in a run that died before, by its own names."""
+        for start in _marks(head):
+            shown = head[start : _line_end(head, start, start + SHOWN)]
+            if any(
+                key in shown for key in (ROUND_KEYS if ROUND.match(shown) else BAR_KEYS if BAR.match(shown) else ())
+            ):
+                return self._recognised(shown)
         own = OWN.search(head)
         return self._recognised(own[0]) if own and b"openrlhf" in head.lower() else None
 
@@ -68,36 +75,49 @@ class OpenRlhfConsole:
 
 
 def _of_piece(piece: Piece, bars: "_Bars", warn: Warn) -> Iterator[Block]:
-    data, number, counted = piece.data, piece.first_line, 0
-    for found in PLACE.finditer(data):
-        number += data.count(b"\n", counted, found.start())
-        counted = found.start()
-        if found["step"]:
-            yield _round(found, data[found.end() : _line_end(data, found.end())], number, warn)
-        elif found["bar"]:
-            yield from bars.seen(found, number)
-        else:
+    data, number, counted, done = piece.data, piece.first_line, 0, 0
+    for start in _marks(data):
+        if start < done:
+            continue  # within a dict that was read
+        number += data.count(b"\n", counted, start)
+        counted = start
+        if found := ROUND.match(data, start):
+            done = _line_end(data, found.end(), len(data))
+            source = SOURCE.search(data, max(0, start - SOURCE_BYTES), start)
+            yield _round(int(found[1]), data[found.end() : done], source, number, warn)
+        elif bar := BAR.match(data, start):
+            yield from bars.seen(bar, number)
+        elif data.startswith(HUNG, start):
             warn(number, HANG)
 
 
-def _line_end(data: bytes, start: int) -> int:
-    """Where the line ends; a carriage return ends it too."""
-    found = LINE_END.search(data, start)
-    return found.start() if found else len(data)
+def _marks(data: bytes) -> Iterator[int]:
+    """Where a round, a bar or a hang may stand, in order; by searches for bytes, far faster than an expression."""
+    nearest = {mark: data.find(mark) for mark in MARKS}
+    while found := [(at, mark) for mark, at in nearest.items() if at >= 0]:
+        at, mark = min(found)
+        yield at
+        nearest[mark] = data.find(mark, at + len(mark))
+
+
+def _line_end(data: bytes, start: int, most: int) -> int:
+    """Where the line ends, or `most`; a carriage return ends it too."""
+    found = LINE_END.search(data, start, most)
+    return found.start() if found else min(most, len(data))
 
 
 def _text(raw: bytes) -> str:
     return ANSI_RE.sub(b"", raw).decode("utf-8", "replace")
 
 
-def _round(found: re.Match[bytes], line: bytes, number: int, warn: Warn) -> Block:
+def _round(step: int, line: bytes, source: re.Match[bytes] | None, number: int, warn: Warn) -> Block:
     told = read_dict(_text(line))
     for key, raw in told.other.items():
         warn(number, f"{key[:60]}: {raw.strip()[:60]!r} is no number: left out")
     if not told.whole:
         warn(number, UNFINISHED)
-    mode = ("async" if found["async"] else "sync") if found[0].startswith(b"ppo_trainer") else _mode(told.numbers)
-    return Block(int(found["step"]), number, "training", told.numbers, words={"mode": mode} if mode else {})
+    mode = ("async" if source[1] else "sync") if source else _mode(told.numbers)
+    return Block(step, number, "training", told.numbers, words={"mode": mode} if mode else {})
 
 
 def _mode(values: Mapping[str, float]) -> str | None:
@@ -129,12 +149,12 @@ class _Bars:
 
     def seen(self, found: re.Match[bytes], line: int) -> Iterator[Block]:
         """What a drawn bar completes: the metrics that stood in it before, once they have changed."""
-        name, at = found["bar"].decode(), int(found["at"])
-        cut = POSTFIX.search(found["told"])
+        name, at = found[1].decode(), int(found[2])
+        cut = POSTFIX.search(found[3])
         if cut is None:  # a bar that begins anew has none yet
             yield from self._give([key for key in self._last if key[0] == name])
             return
-        metrics = found["told"][cut.end() :]
+        metrics = found[3][cut.end() :]
         key = name, metrics.partition(b"=")[0]
         last = self._last.get(key)
         if last is not None and metrics == last.metrics and at >= last.at:

@@ -17,6 +17,7 @@ from harness.ingest.reading import Block, Kind, Recognised, Warn
 from harness.ingest.told import Told
 
 STAMP = re.compile(r"(?:^|[|\-] )(Started|Finished): '([^'\n]{1,200})'(?:, time cost: (\d+(?:\.\d+)?)s)?\s*$")
+FIGURES = ("avg_", "reward/", "batch_num_seq")
 FIGURE = re.compile(
     r"(avg_final_rewards|avg_response_length|batch_num_seq|batch_padded_seq_len|reward/[\w@.]+): ([-+.\w]+)(,|$)"
 )
@@ -70,15 +71,15 @@ class _Run:
     def line(self, line: Line) -> Iterator[Block]:
         """What a line that is no part of a dict adds, and which block it completes."""
         text = line.text
-        if stamp := STAMP.search(text):
+        if "ed: '" in text and (stamp := STAMP.search(text)):
             yield from self._stamp(stamp, line.number)
-        elif bar := BAR.search(text):
+        elif "Training " in text and (bar := BAR.search(text)):
             yield from self._bar(bar)
-        elif mirror := MIRROR.search(text):
+        elif "WANDB_MIRROR" in text and (mirror := MIRROR.search(text)):
             yield from self._mirror(mirror, line.number)
         elif MASKED in text:
             self._warn(line.number, "every output of a batch is masked here: what is trained on it teaches nothing")
-        else:
+        elif any(part in text for part in FIGURES):
             self._figures(line)
 
     def dict_of(self, told: Metrics) -> Iterator[Block]:

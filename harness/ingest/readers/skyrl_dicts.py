@@ -45,11 +45,11 @@ class Dicts:
     def take(self, line: Line) -> Iterator[Metrics]:
         """The dicts that a line completes: one, two where it also cuts off the one before it, mostly none."""
         self.within = False
-        if headed := HEADED.search(line.text):
+        if "Step " in line.text and (headed := HEADED.search(line.text)):
             yield from self.rest()
             self.within, self._head = True, (int(headed[1]), line.number)
             yield from self._begin(line.text[headed.end() :], line)
-        elif begins := BEGINS.search(line.text):
+        elif "{'" in line.text and (begins := BEGINS.search(line.text)):
             text = line.text[begins.end() :]
             waits = self._head is not None and not self._parts
             if waits or OWN_KEY.search(text):

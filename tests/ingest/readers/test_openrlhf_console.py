@@ -89,7 +89,7 @@ def test_the_audit_finds_what_is_so() -> None:
     done = examine([str(LOGS)])
     found = {(finding.where.file.rsplit("/", 1)[-1], finding.rule, finding.where.step) for finding in done.findings}
     cut = {(ASYNC, "all_clipped", step) for step in range(1, 9)}  # its responses all have the length of the limit
-    assert found == {(SYNC, "rewards_all_zero", 2), *cut}
+    assert found == {(SYNC, "rewards_all_zero", 2), (SYNC, "groups_without_spread", 2), *cut}
 
 
 LINE = "Global step 7: {'policy_loss': -0.5, 'reward': nan, 'score': np.float32(2.0), 'digits': tensor(0.5)}"
