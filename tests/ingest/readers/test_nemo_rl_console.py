@@ -223,6 +223,39 @@ def test_what_is_no_number_is_named() -> None:
     assert "no number" in warnings[0][1]
 
 
+def test_charts_of_workers_are_no_numbers_and_no_warning() -> None:
+    chart = """
+🔍 Performance Metrics:
+  • Visualizing Token Imbalance per Generation Worker:
+    - Generated Tokens from Worker   0:■■■■■■■□□□ Count: 12.3K
+  • Average Token Imbalance: 12.50%
+  • vLLM Logger Metrics:
+  - Inflight Batch Sizes:
+    - Max value: 64
+    - Min idle time: 1.5 s
+    - Timeline (0: ▁, 1.0-16.0: ▃, 16.0-32.0: ▅):
+    - Generation Worker   0: ▃▃▅ (Active: 30.00 s, Idle: 1.50 s)
+  • Training Worker Idle Time Ratio: 0.00%
+"""
+    found, warnings = of_text(chart.encode())
+    names = ("Average Token Imbalance", "Training Worker Idle Time Ratio")
+    assert found[0].values == {
+        f"Performance Metrics/{name}": value for name, value in zip(names, (12.5, 0), strict=True)
+    }
+    assert warnings == []
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 40_000))
+def test_a_real_log_cut_anywhere_reads_the_same_up_to_there(cut: int) -> None:
+    text = RUN.read_bytes()[:45_000]
+    everything, _ = of_text(text)
+    found, _ = of_text(text[:cut])
+    assert found[:-1] == everything[: len(found[:-1])]
+    if found:
+        assert found[-1].values.items() <= everything[len(found) - 1].values.items()
+
+
 @settings(max_examples=60)
 @given(st.integers(0, len(block(1).encode()) - 1))
 def test_a_torn_last_block_gives_what_is_whole_and_a_warning(cut: int) -> None:

@@ -190,6 +190,16 @@ def test_a_line_cut_anywhere_gives_no_number_that_is_not_in_it(cut: int) -> None
         assert block.values.items() <= VALUES.items()
 
 
+@settings(max_examples=40)
+@given(st.integers(0, 4527))
+def test_the_real_log_cut_anywhere_reads_the_same_up_to_there(cut: int) -> None:
+    everything, _ = read(LOG.read_bytes())
+    found, _ = read(LOG.read_bytes()[:cut])
+    assert found[:-1] == everything[: len(found[:-1])]
+    if found:
+        assert found[-1].values.items() <= everything[len(found) - 1].values.items()
+
+
 @settings(max_examples=60)
 @given(st.binary(max_size=300))
 def test_rubbish_never_raises_and_costs_no_line(rubbish: bytes) -> None:
