@@ -1,16 +1,22 @@
-"""Our own measured cells as cases of the audit: what we print of a run is held to the rules that others are held to.
+"""Runs of ours as cases of the audit: what a report prints of a run is held to the rules that others are held to.
 
-Takes plain figures and series, so that this room stays below the one that measures them.
+Of a cell that we measured, its figures; of a run that was recorded elsewhere, what its framework wrote. Takes plain
+figures and series, so that this room stays below the one that measures them.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.audit.quantities import Case, Observation, Where
 from harness.audit.rule import Finding, findings
 from harness.audit.rules import RULES
+from harness.contract import CellLedger, NativeSeries
 
 FIGURES: dict[str, tuple[str, str]] = {
     "window_seconds": ("step_seconds", ""),
@@ -73,9 +79,9 @@ class OwnCell:
     given: Mapping[str, float] = field(default_factory=dict)
 
 
-def own_findings(cells: Sequence[OwnCell]) -> list[Finding]:
-    """What the rules find in the figures of measured cells."""
-    return [finding for cell in cells for case in cases_of_cell(cell) for finding in findings(case, RULES)]
+def own_findings(cases: Iterable[Case]) -> list[Finding]:
+    """What the rules find in them."""
+    return [finding for case in cases for finding in findings(case, RULES)]
 
 
 def cases_of_cell(cell: OwnCell) -> Iterator[Case]:
@@ -109,3 +115,25 @@ def _steps(cell: OwnCell, file: str) -> Iterator[Case]:
         case = Case(f"{cell.cell_id}, step {step}", tuple(seen), earlier=before)
         before = Case(case.name, case.observations)
         yield case
+
+
+def native_cases(ledger: CellLedger, series: Sequence[NativeSeries]) -> Iterator[Case]:
+    """The training steps of a run that was recorded elsewhere, process by process, as `rlaxes ingest` joined them."""
+    asked = {one.stored: one for one in series if one.trained and one.quantity}
+    table = ledger.table("native", ["step", "key", "value"])
+    rows = table.filter(pc.is_in(table["key"], value_set=pa.array(list(asked), pa.string()))).to_pylist()
+    rows.sort(key=lambda row: (asked[row["key"]].part, row["step"] is None, row["step"] or 0))
+    file = f"ledger/{ledger.cell_id}"
+    for part, of_part in groupby(rows, key=lambda row: asked[row["key"]].part):
+        before: Case | None = None
+        for step, of_step in groupby(of_part, key=lambda row: row["step"]):
+            name = " of ".join(filter(None, (f"step {step}" if step is not None else "no step", part)))
+            seen = tuple(_native(asked[row["key"]], row, file) for row in of_step)
+            case = Case(name, seen, earlier=before)
+            before = Case(name, seen)
+            yield case
+
+
+def _native(one: NativeSeries, row: Mapping[str, Any], file: str) -> Observation:
+    where = Where(file, 0, one.key, row["step"])
+    return Observation(str(one.quantity), row["value"] * one.scale, where, one.stage)

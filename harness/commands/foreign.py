@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from harness.audit.own import cases_of_cell
 from harness.audit.rules import RULES
 from harness.commands.words import EXIT_BROKEN, AsJson, Output, one_line_errors, print_json, words
 from harness.errors import UserError
@@ -17,7 +16,7 @@ from harness.ingest.examine import Examined, examine
 from harness.ingest.ingest import Ingested
 from harness.ingest.ingest import ingest as ingest_paths
 from harness.ingest.sources import Source
-from harness.report.measured import own_cells
+from harness.report.measured import audit_cases
 
 Paths = Annotated[list[str], typer.Argument(help="Logs, folders that hold some, archives, or - for standard input")]
 
@@ -89,13 +88,12 @@ def audit(
 
 
 def _examined(paths: list[str], given: dict[str, float]) -> Examined:
-    """Run folders of ours by their ledgers, all else as it was written."""
+    """Run folders by their ledgers, all else as it was written."""
     runs = [path for path in paths if (Path(path) / "manifest.json").exists() and (Path(path) / "ledger").is_dir()]
     rest = [path for path in paths if path not in runs]
     done = examine(rest, given) if rest else Examined()
     for run in runs:
-        cells = own_cells(Path(run))
-        done.add(run, "run of rlaxes", (case for cell in cells for case in cases_of_cell(cell)))
+        done.add(run, "run folder", audit_cases(Path(run)))
     return done
 
 

@@ -24,6 +24,7 @@ class NativeSeries:
         scale: what to multiply it by to have it in our unit.
         measure: the figure of ours that it is, or that it resembles; `same` says which of the two.
         differs_because: why it is not that figure.
+        quantity, stage: by which name the audit's rules know it, and of which stage; None where no rule asks for it.
         n, first, last: how many numbers, and the first and last of them, as written.
     """
 
@@ -43,6 +44,8 @@ class NativeSeries:
     n: int
     first: float
     last: float
+    quantity: str | None = None
+    stage: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: a number that it has not is a string, which float() reads."""

@@ -81,7 +81,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         learning=[check.as_dict() for check in learning_checks(measured.results)],
         verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
-        findings=[finding.as_dict() for finding in own_findings(measured.own)],
+        findings=[finding.as_dict() for finding in own_findings(measured.cases)],
         completions=measured.completions,
         series=measured.series,
         provenance=facts.provenance_of(manifest),

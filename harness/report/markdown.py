@@ -222,8 +222,6 @@ def _findings(model: ReportModel) -> list[str]:
     lines = ["### Audit of the figures", ""]
     if not model.findings:
         return [*lines, "No figure is impossible, and none contradicts another, by the rules of `rlaxes audit`.", ""]
-    if model.ingested:
-        return [*lines, "Not asked here: `rlaxes audit` reads the logs themselves, with the line of each number.", ""]
     told = [
         [code(f["rule"]), f["severity"], escape(f["case"]), escape(f["evidence"]), escape(f["would_be_true_if"])]
         for f in model.findings

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.audit import check_run
-from harness.audit.own import OwnCell
+from harness.audit.own import cases_of_cell, native_cases
+from harness.audit.quantities import Case
 from harness.audit.violation import Violation
 from harness.compare.drill import DrillVerdict, judge_drill, unjudged
 from harness.compare.drill_evidence import Evidence
@@ -18,7 +19,7 @@ from harness.measure.api import MeasureContext, measure_cell, self_report_cell, 
 from harness.measure.self_report import SelfReport
 from harness.measure.view import CellView
 from harness.report.completions import some_completions
-from harness.report.ingested import ingested_cell
+from harness.report.ingested import ingested_cell, series_of
 from harness.report.model import Completion
 from harness.report.observed import Observation, observe
 from harness.report.own import own_cell
@@ -41,7 +42,7 @@ class Measured:
     observed: dict[str, list[Observation]] = field(default_factory=dict)
     completions: list[Completion] = field(default_factory=list)
     verdicts: list[DrillVerdict] = field(default_factory=list)
-    own: list[OwnCell] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
 
 
 def load_manifest(run: Path) -> dict[str, Any]:
@@ -87,20 +88,21 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
             broken = {"status": "failed", "cause": "infrastructure", "reason": damage}
             measured.results.append(CellResult(**found | broken, values=[]))
         elif manifest.get("ingested"):
-            values = ingested_cell(read_cell(run / "ledger", cell["cell_id"]), manifest)
-            measured.results.append(CellResult(**found, values=values))
+            ledger = read_cell(run / "ledger", cell["cell_id"])
+            measured.results.append(CellResult(**found, values=ingested_cell(ledger, manifest)))
+            measured.cases += native_cases(ledger, series_of(manifest))
         else:
             _measure(run, manifest, cell, found, measured)
     return measured
 
 
-def own_cells(run: Path) -> list[OwnCell]:
-    """The measured cells of a run as the audit asks about them.
+def audit_cases(run: Path) -> list[Case]:
+    """What the audit asks about a run.
 
     Raises:
         UserError: the folder holds no run.
     """
-    return measure_run(run, load_manifest(run), check_run(run)).own
+    return measure_run(run, load_manifest(run), check_run(run)).cases
 
 
 def disturbed(cell: Cell) -> bool:
@@ -153,7 +155,8 @@ def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str
     result = CellResult(**found, values=measure_cell(view))
     measured.results.append(result)
     measured.series[cell["cell_id"]] = series_cell(view)
-    measured.own.append(own_cell(cell["cell_id"], result, measured.series[cell["cell_id"]], view, manifest))
+    own = own_cell(cell["cell_id"], result, measured.series[cell["cell_id"]], view, manifest)
+    measured.cases += cases_of_cell(own)
     measured.self_reports.setdefault(column, []).append(self_report_cell(view))
     if len(measured.self_reports[column]) == 1:
         measured.observed.setdefault(cell["adapter"], []).extend(observe(view, cell["layout"]))

@@ -1,14 +1,18 @@
 """What we measure of our own runs is held to the same rules: planted contradictions are found, sound cells are not."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from harness.audit.own import FIGURES, SHARES, OwnCell, cases_of_cell, own_findings
 from harness.audit.quantities import QUANTITIES
+from harness.cli import app
 from harness.compare.results import CellResult
 from harness.measure.api import catalogue, measure_cell, series_cell
+from harness.report.build import build_report
 from harness.report.own import own_cell
 from tests.fakes import CELL_ID, view
 
@@ -35,7 +39,7 @@ SERIES = {"updates": {"step": [3, 4], "loss": [0.1, None], "grad_norm": [1.0, 1.
 
 def rules(figures: dict[str, float], given: dict[str, float] | None = None, **series: Any) -> list[str]:
     cell = OwnCell("reference.colocated_sync.free.r0", SOUND | figures, SERIES | series, GIVEN | (given or {}))
-    return [finding.rule for finding in own_findings([cell])]
+    return [finding.rule for finding in own_findings(cases_of_cell(cell))]
 
 
 def test_a_sound_cell_is_not_accused() -> None:
@@ -80,15 +84,42 @@ def measured(folder: Path, task: dict[str, Any] | None = None, **truth: Any) -> 
 
 
 def test_a_cell_of_the_fake_adapter_is_sound_also_with_lag(tmp_path: Path) -> None:
-    assert own_findings([measured(tmp_path / "a")]) == []
-    assert own_findings([measured(tmp_path / "b", {"minibatches": 2, "inner_epochs": 2, "steps": 12}, ahead=2)]) == []
+    assert own_findings(cases_of_cell(measured(tmp_path / "a"))) == []
+    assert (
+        own_findings(
+            cases_of_cell(measured(tmp_path / "b", {"minibatches": 2, "inner_epochs": 2, "steps": 12}, ahead=2))
+        )
+        == []
+    )
 
 
 def test_a_limit_that_the_cell_did_not_keep_to_is_found(tmp_path: Path) -> None:
     cell = measured(tmp_path)
     longest = cell.figures["completion_length_max"]
     short = OwnCell(cell.cell_id, cell.figures, cell.series, {**cell.given, "length_cap": longest - 1})
-    (finding,) = own_findings([short])
+    (finding,) = own_findings(cases_of_cell(short))
     assert (finding.rule, finding.where.file) == ("length_over_cap", f"ledger/{CELL_ID}")
     assert f"{longest:g}" in finding.evidence
     assert len(list(cases_of_cell(short))) == 9
+
+
+def test_a_run_that_was_recorded_elsewhere_is_asked_too(tmp_path: Path) -> None:
+    """Of a log that was ingested, its report says what the audit of its folder says."""
+    logs = tmp_path / "run.log"
+    lines = [
+        "step:1 - perf/mfu/actor:0.4 - timing_s/step:10.0 - timing_s/gen:6.0",
+        "step:2 - perf/mfu/actor:1.018 - timing_s/step:10.0 - timing_s/gen:12.0",
+    ]
+    logs.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    runner = CliRunner()
+    read = runner.invoke(app, ["ingest", str(logs), "--output", str(tmp_path / "runs"), "--json"])
+    folder = Path(json.loads(read.stdout)["ledger"]).parent
+    told = json.loads(runner.invoke(app, ["audit", str(folder), "--json"]).stdout)
+    found = {(finding["rule"], finding["step"]) for finding in told["findings"]}
+    assert found == {("mfu_over_one", 2), ("stage_exceeds_step", 2)}
+    assert told["files"] == {str(folder): "run folder"}
+    model = build_report(folder)
+    assert {(finding["rule"], finding["step"]) for finding in model.findings} == found
+    assert any("MFU 1.018" in caution.text for caution in model.cautions)
+    for name in ("report.md", "report.html"):
+        assert "stage_exceeds_step" in (folder / name).read_text(encoding="utf-8")

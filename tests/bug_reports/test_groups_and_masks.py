@@ -11,7 +11,7 @@ import pytest
 from adapters.reference.advantages import group_advantages
 from adapters.reference.samples import Sample, assign_advantages
 from adapters.reference.settings import Objective
-from harness.audit.own import own_findings
+from harness.audit.own import cases_of_cell, own_findings
 from harness.audit.rule import Finding, findings
 from harness.audit.rules import RULES
 from harness.audit.tables import read_table
@@ -170,7 +170,7 @@ def test_a22_all_cut_and_all_alike_looks_alive(tmp_path: Path, cap: int) -> None
     """autocontext PR#1067, 2026-06-11: mean length 256, the limit, all of it cut, every reward 0, loss and gradient 0:
     an alarm, not a step."""
     dead = measured(tmp_path, SMALL | {"max_tokens": cap}, lengths=[cap], degenerate_every=1, zero_gradient_every=1)
-    assert {finding.rule for finding in own_findings([dead])} >= {"all_clipped", "groups_without_spread"}
+    assert {finding.rule for finding in own_findings(cases_of_cell(dead))} >= {"all_clipped", "groups_without_spread"}
     assert dead.figures["informative_updates"] == 0
     assert dead.figures["cost_device_seconds"] == math.inf
     assert cell(tmp_path / "alive", {"max_tokens": cap + 1}, lengths=[cap])["truncated_share"].value == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.audit.check import check_cell
-from harness.audit.own import own_findings
+from harness.audit.own import cases_of_cell, own_findings
 from harness.ingest.examine import examine
 from harness.measure.figures.recovery import state_of
 from tests.audit.test_attempts import TASK, _at, _without, two_attempts
@@ -24,8 +24,8 @@ def test_a23_lag_is_told_by_versions_and_not_by_settings(tmp_path: Path, ahead: 
     late = measured(tmp_path, SMALL | {"steps": 8, "warmup_steps": 4}, ahead=ahead)
     assert late.figures["lag_p50"] == late.figures["lag_max"] == late.figures["token_lag[mean]"] == ahead
     assert late.given["lag_config"] == ahead
-    assert own_findings([late]) == []
-    (finding,) = own_findings([replace(late, given=dict(late.given) | {"lag_config": float(declared)})])
+    assert own_findings(cases_of_cell(late)) == []
+    (finding,) = own_findings(cases_of_cell(replace(late, given=dict(late.given) | {"lag_config": float(declared)})))
     assert finding.rule == "lag_beyond_config"
     assert f"lag {ahead} by versions, {declared} by the settings" in finding.evidence
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.audit.own import own_findings
+from harness.audit.own import cases_of_cell, own_findings
 from harness.theory.ess import ess
 from tests.audit.test_own import measured
 from tests.bug_reports.toys import SMALL, cell, found
@@ -157,10 +157,12 @@ def test_a10_a_ratio_of_one_on_stale_data(numbers: dict[str, float]) -> None:
 def test_a10_in_a_ledger_of_ours(tmp_path: Path) -> None:
     """miles PR#1829: planted in the fake loop, whose log-probabilities then do not change with the lag."""
     stale = measured(tmp_path / "a", SMALL | {"steps": 6}, ahead=1, log_ratio_per_lag=0.0)
-    assert "ratio_one_with_lag" in {finding.rule for finding in own_findings([stale])}
+    assert "ratio_one_with_lag" in {finding.rule for finding in own_findings(cases_of_cell(stale))}
     sound = measured(tmp_path / "b", SMALL | {"steps": 6}, ahead=1, log_ratio_per_lag=0.1)
-    assert "ratio_one_with_lag" not in {finding.rule for finding in own_findings([sound])}
-    assert "lag_beyond_config" in {f.rule for f in own_findings([replace(sound, given={"lag_config": 0.0})])}
+    assert "ratio_one_with_lag" not in {finding.rule for finding in own_findings(cases_of_cell(sound))}
+    assert "lag_beyond_config" in {
+        f.rule for f in own_findings(cases_of_cell(replace(sound, given={"lag_config": 0.0})))
+    }
 
 
 WEIGHTS = [

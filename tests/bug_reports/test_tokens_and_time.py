@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.audit.own import own_findings
+from harness.audit.own import cases_of_cell, own_findings
 from harness.audit.readings import readings
 from tests.audit.test_own import measured
 from tests.bug_reports.toys import SMALL, case, cell, found
@@ -163,7 +163,7 @@ def test_a17_lengths_before_the_cut(tmp_path: Path, engine: int, cap: int) -> No
     assert not found({"response_length_max": cap, "length_cap": cap})
     cut = measured(tmp_path, SMALL | {"max_tokens": cap}, lengths=[engine])
     assert cut.figures["completion_length_max"] == cut.given["length_cap"] == cap
-    assert "length_over_cap" not in {finding.rule for finding in own_findings([cut])}
+    assert "length_over_cap" not in {finding.rule for finding in own_findings(cases_of_cell(cut))}
 
 
 MEMORY = [  # allocated, reserved, used by the driver, of the card; what is found

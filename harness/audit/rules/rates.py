@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.audit.quantities import Case, Observation
+from harness.audit.quantities import QUANTITIES, Case, Observation
 from harness.audit.rule import Breach, Register
 
 register = Register()
@@ -42,6 +42,7 @@ def total_is_not_its_devices(case: Case) -> Iterator[Breach]:
     """Rates of the whole run and of one device, where both are printed and the devices are known."""
     devices = case.one("devices_declared") or case.one("devices")
     for unit in ("tokens", "flops"):
+        named = QUANTITIES[f"{unit}_per_second"][0]
         total, each = case.one(f"{unit}_per_second"), case.one(f"{unit}_per_second_per_device")
         if total is None or each is None or devices is None or not each.value:
             continue
@@ -49,7 +50,7 @@ def total_is_not_its_devices(case: Case) -> Iterator[Breach]:
             found = total.value / each.value
             yield Breach(
                 each.where,
-                f"{total.value:.6g} {unit}/s in all and {each.value:.6g} for each device: {found:.4g} devices, the run "
+                f"{total.value:.6g} {named} in all and {each.value:.6g} for each device: {found:.4g} devices, the run "
                 f"has {devices.value:g}",
                 "one of the two is under the other's name, or some devices are left out of one of them",
             )
