@@ -21,7 +21,7 @@ LOGURU = re.compile(
     rf"(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \| {LEVEL} *\| [^|\n]{{0,199}}? - |\d\d:\d\d:\d\d +{LEVEL} )"
 )
 PREFIX_STARTS = frozenset("([0123456789")
-LONGEST_NAME = 200
+LONGEST_NAME, MOST_PREFIXES = 200, 4
 REPEATED_MARK = "x across cluster]"
 REPEATED = re.compile(r"\s*\[repeated (\d+)x across cluster\](?: \(Ray deduplicates logs.*)?$")
 ENDS = re.compile("[\r\n]")
@@ -90,7 +90,9 @@ def _clean(text: str) -> tuple[str, str, int]:
     if "\x1b" in text:
         text = COLOUR.sub("", text)
     names: list[str] = []
-    while text[:1] in PREFIX_STARTS and (end := _prefix(text, names)):
+    for _ in range(MOST_PREFIXES):
+        if text[:1] not in PREFIX_STARTS or not (end := _prefix(text, names)):
+            break
         text = text[end:]
     repeated = 0
     if REPEATED_MARK in text and (found := REPEATED.search(text)):

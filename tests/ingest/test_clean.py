@@ -80,6 +80,12 @@ def test_what_is_cut_off_a_line_without_end_is_no_line(monkeypatch: pytest.Monke
     assert {line for line, _ in warnings} == {1}
 
 
+@pytest.mark.parametrize("prefix", [b"[rank0]:", b"(W pid=1) ", b"12:00:00 INFO "])
+def test_a_line_of_prefixes_alone_is_read_at_once(prefix: bytes) -> None:
+    found, _ = read(prefix * 200_000 + b"\n")
+    assert len(found[0].text) == len(prefix) * (200_000 - 4)
+
+
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x1b([" + "0123456789"), min_size=1)
 
 

@@ -24,6 +24,8 @@ ENTRY_KEYS = {"loss", SUMMARY, f"{EVAL}loss", "eps"}
 """What a trainer's entry has one of: of a step, of the end, of an evaluation, of TRL's older RLOO and PPO."""
 COUNTER, ROUNDED = "num_tokens", 10_000
 MOST_HELD = 100
+LONGEST = 64 * 1024
+"""A line beyond this is no entry: one has a number for each of a few dozen keys."""
 NARROWEST, MOST_WRAPPED = 40, 40
 """A terminal wraps a line into pieces of one width, which is at least so much; and an entry into no more of them."""
 
@@ -115,7 +117,7 @@ class _Entries:
             text = text[bar.end() :]
             if not text:
                 return
-        if found := OPENING.match(text):
+        if len(text) <= LONGEST and (found := OPENING.match(text)):
             self._begin(line._replace(text=text[found.start(1) :]))
             return
         self._progress.other()

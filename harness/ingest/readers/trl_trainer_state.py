@@ -25,7 +25,7 @@ GRPO_KEY = re.compile(
     rb'"(reward_std|frac_reward_zero_std|completion_length|completions/\w+|objective/\w+|rewards/[^"]+)"'
 )
 CHUNK = 1024 * 1024
-LONGEST_ENTRY = 4 * 1024 * 1024
+LONGEST_ENTRY = 1024 * 1024
 """An entry beyond this is no entry of a log: one has a number for each of a few dozen keys."""
 MARGIN = 4096
 """What is kept of the text between two histories, so that no key is cut in two."""
@@ -119,10 +119,12 @@ def _entries(text: _Text, told: Told, scope: str) -> Iterator[Block]:
         if raw is not None:
             yield from _block(raw, text.line - raw.count(b"\n"), told, scope)
         elif len(text.data) - text.at > LONGEST_ENTRY:
-            told(text.line, f"an entry of more than {LONGEST_ENTRY >> 20} MiB: it and what follows are not read")
+            told(text.line, f"an entry of more than {LONGEST_ENTRY >> 20} MiB: it and its list are not read on")
+            text.go_to(len(text.data))
             return
         elif not text.more():
             told(text.line, "the file ends within log_history: the entries that it has whole were read")
+            text.go_to(len(text.data))  # else each list that seems to begin within would be looked through to the end
             return
 
 

@@ -182,6 +182,14 @@ def test_an_entry_without_end_is_given_up() -> None:
     assert len(warnings) == 1
 
 
+@pytest.mark.parametrize("size", [1 << 18, 3 << 20])
+def test_lists_within_lists_are_looked_through_once(size: int) -> None:
+    one = b'{"log_history": ['
+    found, warnings = of_text(one * (size // len(one)))
+    assert found == []
+    assert len(warnings) <= 5
+
+
 class Slow(io.BytesIO):
     """Gives little at a time, as a pipe does."""
 
