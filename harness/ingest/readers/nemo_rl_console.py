@@ -18,6 +18,7 @@ NUMBER = r"[-+]?(?:\d{1,99}(?:\.\d{0,99})?(?:e[-+]?\d{1,2})?|nan|inf)"
 """What never becomes an infinity that nobody wrote."""
 LONGEST = 400
 """A line beyond this is of somebody else; patterns are not asked of it."""
+MOST_KEYS = 10_000
 EPOCH = re.compile(r"=====+ Epoch (\d{1,15})/(\d{1,15}) =====+\s*$")
 STEP = re.compile(r"=====+ Step (\d{1,15})/\d+ =====+\s*$")
 SECTION = re.compile(
@@ -140,6 +141,9 @@ class _Reading:
         if self._open is None:
             kind: Kind = "validation" if self._section.startswith("Validation") else "training"
             self._open = _Open(self._step, number, kind)
+        if len(self._open.values) >= MOST_KEYS:
+            self._warn(number, f"more than {MOST_KEYS} numbers in one block: the rest left out")
+            return
         self._open.values[key] = value
         self._open.section, self._open.last_key = self._section, key
         self._last_line = number

@@ -16,6 +16,7 @@ from harness.ingest.told import Told
 NUMBER = r"[-+]?(?:\d{1,99}(?:\.\d{0,99})?(?:e[-+]?\d{1,2})?|nan|inf)"
 """What never becomes an infinity that nobody wrote."""
 LONGEST_FIELD = 200
+MOST_KEYS = 10_000
 LEVEL = r"(?:^[\s`']*|SUCCESS +|\"message\": ?\")(?:\[[^\]]*\] )?"
 """Before a message: the start of a bare line, loguru's level, its JSON. `Micro Step` follows another level."""
 HEAD = re.compile(
@@ -62,7 +63,7 @@ class PrimeRlConsole:
         for line in lines(stream, warn):
             if " | " not in line.text:
                 continue
-            if whole and (found := SHARE_OF_ENV.match(line.text)):
+            if whole and len(whole.values) < MOST_KEYS and (found := SHARE_OF_ENV.match(line.text)):
                 prefix = f"{whole.scope}/{found['env']}/"
                 whole.values.update(_named(prefix, _fields(line.text[found.end() :], line, told)))
                 continue

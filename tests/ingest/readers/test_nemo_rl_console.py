@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.ingest.examine import examine
 from harness.ingest.keymap import key_map
-from harness.ingest.readers.nemo_rl_console import NemoRlConsole
+from harness.ingest.readers.nemo_rl_console import MOST_KEYS, NemoRlConsole
 from harness.ingest.reading import Block
 from tests import DATA
 
@@ -215,6 +215,13 @@ def test_what_python_cannot_count_is_no_number(digits: str) -> None:
 def test_a_line_without_end_does_not_hang(line: str) -> None:
     found, _ = of_text((block(1) + line + "\n" + "Efficiency Summary:\n  " + line + "\n" + block(2)).encode())
     assert repr(found[-1].values) == repr(VALUES)
+
+
+def test_a_block_without_end_does_not_grow_without_end() -> None:
+    timers = "".join(f"  • stage_{number}: 1.00s (0.0%)\n" for number in range(MOST_KEYS + 2))
+    found, warnings = of_text(("⏱️  Timing:\n" + timers).encode())
+    assert len(found[0].values) == MOST_KEYS
+    assert "the rest left out" in warnings[0][1]
 
 
 def test_what_is_no_number_is_named() -> None:
