@@ -33,6 +33,14 @@ class Group:
         self.base[file.name] = base
         self.joined.append(f"{file.name}: {why}")
 
+    def add_part(self, file: StagedFile, other: StagedFile) -> None:
+        """Take in what the same dump has of another step; of its files, which may be thousands, it is told once."""
+        self.files.append(file)
+        self.base[file.name] = self.base[other.name]
+        told = f"{file.found.part_of}: a file a step of one dump"
+        if told not in self.joined:
+            self.joined.append(told)
+
 
 def group_files(files: Sequence[StagedFile], series: Sequence[Series], cells: Cells) -> list[Group]:
     """The runs that the files are of, in the order of their first files. The largest files are asked first, so that
@@ -67,6 +75,9 @@ def _joins(file: StagedFile, group: Group, series: Sequence[Series], cells: Cell
         return near
     contradicted = False
     for other in group.files:
+        if file.found.part_of and file.found.part_of == other.found.part_of:
+            group.add_part(file, other)
+            return True
         if not file.series & other.series:
             continue
         stepless = file.steps is None or other.steps is None

@@ -6,13 +6,15 @@ import math
 import re
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.ingest.lines import ANSI
 from harness.ingest.readers import READERS
+from harness.ingest.readers.skyrl_console import SkyRlConsole
 from harness.ingest.reading import HEAD_BYTES, Block, Reader
 from harness.ingest.recognise import recognise
 from tests import DATA
@@ -22,6 +24,8 @@ LOGS = [path for path in FILES if path.is_relative_to(DATA / "real_logs")]
 WINDOW = 4096
 COUNTING = ("TensorBoard events", "W&B run", "rollout dump", "completions")
 """Shapes whose numbers are no text in the file, or are counted from it; their own tests hold them to their content."""
+ADDED: dict[type, str] = {SkyRlConsole: "timing/"}
+"""Keys whose numbers a reader adds up: a stage that came twice in a step took as long as both."""
 NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
@@ -79,26 +83,29 @@ def content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@st.composite
-def broken(draw: st.DrawFn) -> bytes:
-    """A window of a real file, or of two, with a few things wrong with it."""
+def broken(seed: int) -> bytes:
+    """A window of a real file, or of two, with a few things wrong with it. Of a seed, since Hypothesis would draw
+    windows and changes that are next to nothing."""
+    random = Random(seed)
     data = bytearray()
-    for _ in range(draw(st.integers(1, 2))):
-        whole = content(draw(st.sampled_from(FILES)))
-        start = draw(st.sampled_from([0, 0, draw(st.integers(0, max(0, len(whole) - 1)))]))
-        data += whole[start : start + draw(st.integers(0, WINDOW))]
-    for _ in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, len(data)))
-        end = min(len(data), at + draw(st.integers(0, 60)))
-        change = draw(st.sampled_from(["cut", "drop", "again", "put"]))
+    for _ in range(random.choice((1, 1, 1, 2))):
+        whole = content(random.choice(FILES))
+        start = random.choice((0, random.randrange(len(whole))))
+        data += whole[start : start + random.randrange(WINDOW)]
+    for _ in range(random.randrange(5)):
+        at = random.randrange(len(data) + 1)
+        end = at + random.randrange(60)
+        change = random.choice(("cut", "drop", "again", "put", "put", "flip"))
         if change == "cut":
             del data[at:]
         elif change == "drop":
             del data[at:end]
         elif change == "again":
-            data[at:at] = data[at:end] * draw(st.integers(1, 3))
+            data[at:at] = data[at:end] * random.randrange(1, 4)
+        elif change == "put":
+            data[at:at] = random.choice(PUT)
         else:
-            data[at:at] = draw(st.binary(max_size=8) | st.sampled_from(PUT))
+            data[at : at + 1] = random.randbytes(1)
     return bytes(data)
 
 
@@ -129,10 +136,10 @@ PUT += [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(broken())
-def test_a_broken_log(data: bytes) -> None:
-    check(data)
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_broken_log(seed: int) -> None:
+    check(broken(seed))
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.ingest.ingest import ingest
 from harness.ingest.keymap import key_map
 from harness.ingest.readers.rollout_dump import RolloutDump
 from harness.ingest.readers.rollout_parquet import TrlCompletions
@@ -232,3 +233,16 @@ def test_records_of_any_shape_never_raise(data: st.DataObject) -> None:
 
 def _inside(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+
+
+def test_all_files_of_a_dump_are_one_run_beside_the_metrics(tmp_path: Path) -> None:
+    (tmp_path / "rollouts").mkdir()
+    for step in (1, 2, 3):
+        samples = [verl(prompt, str(n), float(n % step), step) for prompt in "ab" for n in range(4)]
+        (tmp_path / "rollouts" / f"{step}.jsonl").write_bytes(lines(*samples))
+    rows = [{"step": step, "data": {"actor/pg_loss": 0.5 * step, "timing_s/step": 9.0}} for step in (1, 2, 3)]
+    (tmp_path / "metrics.jsonl").write_bytes(lines(*rows))
+    (run,) = ingest([str(tmp_path)], tmp_path / "runs", lambda sources: lambda read: None).runs
+    assert run.manifest["steps"] == 3
+    assert len(run.manifest["files"]) == 4
+    assert sum("a file a step of one dump" in warning for warning in run.manifest["warnings"]) == 1
