@@ -85,7 +85,7 @@ def read_table(path: Path) -> list[Case]:
     if not cases:
         wanted = "a JSON list of objects, CSV with a head or a markdown table, with a column of"
         raise UserError(f"{path}: no table that the audit reads; it wants {wanted} {', '.join(COLUMNS)}")
-    return _with_family(cases)
+    return _with_family(_beside_the_first(cases))
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, Row]]:
@@ -161,6 +161,8 @@ def _case(row: Row, file: str, line: int, number: int) -> Case | None:
             observations.append(Observation(quantity, amount, Where(file, line, key), part))
     observations += token_observations(keyed, file, line)
     facts = {key: str(keyed[key]) for key in FACTS if keyed.get(key) is not None}
+    if keyed.get("model") and keyed.get("policy"):
+        facts["compared"] = ", ".join(str(keyed[key]) for key in LABELS[:2] if keyed.get(key))
     return Case(name, tuple(observations), facts) if observations else None
 
 
@@ -172,6 +174,20 @@ def _amount(value: Any) -> float | None:
         return float(value)
     found = _NUMBER.match(str(value))
     return float(found[1].replace(",", "")) if found else None
+
+
+def _beside_the_first(cases: Sequence[Case]) -> list[Case]:
+    """Rows of one model under several policies or modes are there to be compared: each with the first of them."""
+    first: dict[str, Case] = {}
+    out = []
+    for case in cases:
+        length, one = case.one("response_length_mean"), first.setdefault(case.facts.get("compared", case.name), case)
+        other = one.one("response_length_mean")
+        seen = case.observations
+        if one is not case and length is not None and other is not None:
+            seen = (*seen, Observation("response_length_of_other", other.value, length.where))
+        out.append(Case(case.name, seen, case.facts))
+    return out
 
 
 def _with_family(cases: Sequence[Case]) -> list[Case]:

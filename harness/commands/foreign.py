@@ -1,5 +1,6 @@
 """Commands that read what was written elsewhere: ingest, audit."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ from harness.ingest.sources import Source
 from harness.report.measured import audit_cases
 
 Paths = Annotated[list[str], typer.Argument(help="Logs, folders that hold some, archives, or - for standard input")]
+
+MOST_OF_A_RULE = 3
+"""Findings of one rule in one file that are printed; a run that learns nothing has one a step."""
 
 
 @one_line_errors
@@ -118,8 +122,16 @@ def _list_rules(*, as_json: bool) -> None:
 def _print_examined(done: Examined) -> None:
     for warning in done.warnings:
         words.print(warning, markup=False, highlight=False, soft_wrap=True)
+    of_rule = Counter((found.rule, found.where.file) for found in done.findings)
+    shown: Counter[tuple[str, str]] = Counter()
     for found in done.findings:
+        kind = found.rule, found.where.file
+        shown[kind] += 1
+        if shown[kind] > MOST_OF_A_RULE:
+            continue
         told = f"{found.severity}: {found.case}: {found.evidence}\n  {found.where}; rule {found.rule} [{found.source}]"
+        if shown[kind] == MOST_OF_A_RULE < of_rule[kind]:
+            told += f"\n  and {of_rule[kind] - MOST_OF_A_RULE} more of this rule in this file (all with --json)"
         line = f"{told}\n  would be true if {found.would_be_true_if}"
         Console().print(line, markup=False, highlight=False, soft_wrap=True)
     steps = f"{len(done.findings)} findings in {done.cases} steps and rows of {len(done.files)} files"

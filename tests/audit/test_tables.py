@@ -120,6 +120,16 @@ def test_a_row_of_several_runs_is_that_many_cases(tmp_path: Path) -> None:
     assert found == [("v0.6 H100, Qwen3-235B, 1-off", "out_of_family")]
 
 
+def test_runs_of_one_model_side_by_side_did_the_same_work_or_it_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    head = "| version, HW | model | policy | avg len | step s |\n|---|---|---|---|---|\n"
+    rows = ("8B | on / 1-off | 1060 / 1129 | 97.7 / 74.6", "30B | on / 1-off | 3154 / 3158 | 225 / 244")
+    path.write_text(head + "".join(f"| v0.4 H100 | {row} |\n" for row in rows), encoding="utf-8")
+    (finding,) = [finding for case in read_table(path) for finding in findings(case, RULES)]
+    assert (finding.rule, finding.case) == ("other_work", "v0.4 H100, 8B, 1-off")
+    assert "+6.5%" in finding.evidence
+
+
 def test_columns_may_be_named_as_the_quantities_are(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("model,mfu,probability_sum\na,0.4,1.0\nb,1.018,1.148\n", encoding="utf-8")

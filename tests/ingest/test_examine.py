@@ -45,6 +45,47 @@ def test_real_logs_of_trl() -> None:
     assert steps.keys() == {"rewards_all_zero", "groups_without_spread", "all_clipped"}
 
 
+FOUND = {
+    ("areal/areal_stats_lines", "rewards_all_zero"),
+    ("areal/areal_stats_lines", "step_runs_back"),
+    ("nemo_rl/nemo_rl_issue_pastes", "mfu_over_one"),
+    ("openrlhf/openrlhf_0.11.2_async_8_rounds", "all_clipped"),
+    ("openrlhf/openrlhf_0.11.2_sync_4_rounds", "rewards_all_zero"),
+    ("openrlhf/openrlhf_0.11.2_sync_4_rounds", "groups_without_spread"),
+    ("prime_rl/prime_rl_console_lines", "rate_of_a_wait"),
+    ("prime_rl/prime_rl_console_lines", "step_runs_back"),
+    ("prime_rl/prime_rl_trainer_benchmark_baselines_2026-01", "rate_is_not_its_batch"),
+    ("trl/trainer_state_trl0.14_unsloth_2025-02_250entries", "groups_without_spread"),
+    ("trl/trainer_state_trl0.14_unsloth_2025-02_250entries", "rewards_all_zero"),
+    ("trl/trainer_state_trl0.2x_checkpoint400_2026-02", "all_clipped"),
+    ("trl/trainer_state_trl0.2x_checkpoint500_2026-02", "all_clipped"),
+    ("trl/trainer_state_vllm_sampling_excerpts", "groups_without_spread"),
+    ("trl/trl_issue_pastes", "groups_without_spread"),
+    ("trl/trl_issue_pastes", "rewards_all_zero"),
+    ("verl/verl_issue_pastes", "groups_without_spread"),
+    ("verl/verl_issue_pastes", "mfu_over_one"),
+    ("verl/verl_issue_pastes", "step_runs_back"),
+    ("verl/verl_ppo_gsm8k_notebook_2025-01", "rewards_all_zero"),
+}
+"""Every rule that finds something in a file of public logs, each looked at: results/2026-11-30/public. In files of
+several pastes, step numbers do run back."""
+
+
+def test_no_public_log_is_accused_of_anything_else() -> None:
+    done = examine([str(DATA / "real_logs")])
+    files = {name.removeprefix(f"{DATA}/real_logs/") for name in done.files}
+    assert len(files) >= 25
+    found = {(f.where.file.removeprefix(f"{DATA}/real_logs/").rsplit(".", 1)[0], f.rule) for f in done.findings}
+    assert found == FOUND
+
+
+def test_of_many_findings_of_one_rule_a_few_are_printed() -> None:
+    path = DATA / "real_logs/trl/trainer_state_trl0.14_unsloth_2025-02_250entries.json"
+    _, printed = audit(str(path))
+    assert printed.count("suspect:") == 6
+    assert "and 61 more of this rule in this file" in printed
+
+
 def test_the_card_that_a_log_does_not_name() -> None:
     done = examine([str(LOGS / "verl_issue_pastes.log")], {"memory_card": 141e9})
     assert {f.where.step for f in done.findings if f.rule == "memory_over_card"} == {60}
