@@ -19,6 +19,7 @@ REDUCED = {
     "grad_norm": MEAN,
     "grad_norm_p50": MEDIAN,
     "completion_length": MEAN,
+    "completion_length_max": LARGEST,
     "reward": MEAN,
     "truncated_share": MEAN,
     "degenerate_fraction": MEAN,
