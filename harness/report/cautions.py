@@ -59,6 +59,12 @@ def _findings(model: ReportModel) -> Iterator[Caution]:
         yield Caution("audit", f"{first['severity']}, {first['case']}: {first['evidence']} (rule {rule}{more}).")
 
 
+def _simulated(model: ReportModel) -> Iterator[Caution]:
+    for name, adapter in sorted(model.adapters.items()):
+        if says := (adapter.get("capabilities") or {}).get("simulated"):
+            yield Caution(name, f"{says}.")
+
+
 def _unfinished(model: ReportModel) -> Iterator[Caution]:
     if model.finished is None:
         yield Caution("run", "it has not ended: cells are missing, and the same command goes on where it stopped.")
@@ -159,6 +165,7 @@ def _code(model: ReportModel) -> Iterator[Caution]:
 
 FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _violations,
+    _simulated,
     ingested_cautions,
     _findings,
     _unfinished,

@@ -53,7 +53,7 @@ class Distribution:
         Raises:
             UserError: names the setting that is wrong.
         """
-        if isinstance(given, int | float) and not isinstance(given, bool):
+        if isinstance(given, int | float | str) and not isinstance(given, bool):
             return cls("constant", {"value": number(given, where)})
         if not isinstance(given, Mapping) or "name" not in given:
             raise UserError(f"{where}={given}: expected a number or a distribution with its name")

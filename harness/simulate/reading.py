@@ -66,11 +66,14 @@ def _value(hint: Any, given: Any, where: str) -> Any:
 
 
 def number(given: Any, where: str, *, whole: bool = False) -> Any:
-    """A finite number that is not negative; whole where asked for.
+    """A finite number that is not negative; whole where asked for. A text that Python reads as a number is one: YAML
+    takes `1e-4` for a text.
 
     Raises:
         UserError: it is none.
     """
+    if isinstance(given, str):
+        given = _number_of(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise UserError(f"{where}={given}: expected a number")
     if not math.isfinite(given):
@@ -80,6 +83,13 @@ def number(given: Any, where: str, *, whole: bool = False) -> Any:
     if whole and given != int(given):
         raise UserError(f"{where}={given}: expected a whole number")
     return int(given) if whole else float(given)
+
+
+def _number_of(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _narrow(kind: type[Any], values: Mapping[str, Any], where: str) -> None:

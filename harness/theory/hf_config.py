@@ -25,6 +25,7 @@ LATENT = {
     "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_routed_experts",
     "n_shared_experts", "first_k_dense_replace", "moe_layer_freq",
 }  # fmt: skip
+LAYER_TYPES = ("full_attention", "sliding_attention")
 NO_SHAPE = {
     "_name_or_path", "architectures", "model_type", "torch_dtype", "dtype", "rope_theta", "rope_scaling",
     "rope_parameters", "rope_interleaved", "rope_local_base_freq", "rms_norm_eps", "hidden_act", "hidden_activation",
@@ -110,7 +111,11 @@ def _window(config: Config, index: int, default_pattern: int | None = None) -> i
         return None
     size = _count(config, "sliding_window")
     if types := config.get("layer_types"):
-        return size if types[index] == "sliding_attention" else None
+        if not isinstance(types, list) or index >= len(types) or types[index] not in LAYER_TYPES:
+            raise UserError(
+                f"{config['model_type']}: layer_types: expected one of {', '.join(LAYER_TYPES)} for each layer"
+            )
+        return size if types[index] == LAYER_TYPES[1] else None
     if pattern := config.get("sliding_window_pattern", default_pattern):
         return size if (index + 1) % pattern else None
     if "use_sliding_window" in config:
