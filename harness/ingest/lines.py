@@ -8,7 +8,7 @@ from harness.ingest.reading import Warn
 
 PIECE_BYTES = 4 * 1024 * 1024
 LONGEST_LINE = 16 * 1024 * 1024
-"""A line beyond this is cut: 10 GB of one line are no log. One of progress bars, at its last carriage return."""
+"""A line beyond this is cut there: 10 GB of one line are no log."""
 ANSI = rb"\x1b\[[0-?]*[ -/]*[@-~]"
 
 
@@ -22,15 +22,17 @@ class Piece:
 
 
 def pieces(stream: BinaryIO, warn: Warn, size: int = PIECE_BYTES) -> Iterator[Piece]:
-    """The file in pieces of about `size` bytes that end with a line."""
+    """The file in pieces of about `size` bytes that end with a line; within a line of progress bars that is longer than
+    that, with a carriage return."""
     rest, number = b"", 1
     while data := stream.read(size):
         data = rest + data
         cut = data.rfind(b"\n") + 1
+        if not cut and len(data) >= size:
+            cut = data.rfind(b"\r") + 1
         if not cut and len(data) < LONGEST_LINE:
             rest = data
             continue
-        cut = cut or data.rfind(b"\r") + 1
         if not cut:
             warn(number, f"a line of more than {LONGEST_LINE >> 20} MiB: cut there")
             cut = len(data)
