@@ -1,4 +1,5 @@
-"""Throws mutated logs at every reader until it is stopped: `python benchmarks/fuzz_readers.py CORPUS [libFuzzer's options]`.
+"""Throws mutated logs at every reader until it is stopped: `python benchmarks/fuzz_readers.py CORPUS [OPTIONS]`, with
+libFuzzer's options.
 
 Needs atheris (a coverage-guided fuzzer), which no lock of this project holds: install it into an environment of its own
 that also sees this checkout and its packages. The corpus begins as the heads of `tests/data`; what libFuzzer adds to it
@@ -10,7 +11,7 @@ import io
 import sys
 from pathlib import Path
 
-import atheris  # type: ignore[import-not-found]
+import atheris
 
 with atheris.instrument_imports(include=["harness.ingest"]):
     from harness.ingest.readers import READERS
@@ -37,8 +38,12 @@ def one(data: bytes) -> None:
     """Every reader, whether or not the file is its own."""
     for reader in READERS:
         reader.recognises(data[:HEAD_BYTES], "run.log")
-        for _ in reader.blocks(Counted(data), lambda line, words: None):
+        for _ in reader.blocks(Counted(data), quiet):
             pass
+
+
+def quiet(*_: object) -> None:
+    """Hears every warning, and is not moved."""
 
 
 def seeds(folder: Path) -> None:

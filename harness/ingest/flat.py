@@ -54,6 +54,9 @@ def flatten(record: Mapping[str, Any], complain: Callable[[str], None], text: st
                 flat.words[prefix + key] = value
             else:
                 complain(f"{prefix + key}: {_what(value)} is no number: left out")
+    if not "".join((*flat.values, *flat.words, *flat.words.values())).isascii():
+        flat.values = {_writable(key): value for key, value in flat.values.items()}
+        flat.words = {_writable(key): _writable(value) for key, value in flat.words.items()}
     if math.inf in flat.values.values() or -math.inf in flat.values.values():
         _without_made_infinities(flat, complain, text)
     return flat
@@ -64,6 +67,11 @@ def _whole(flat: Flat, key: str, value: int, complain: Callable[[str], None]) ->
         flat.values[key] = float(value)
     except OverflowError:
         complain(f"{key}: a number that is too large: left out")
+
+
+def _writable(text: str) -> str:
+    """JSON may escape half a character, which no file can hold: it becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _what(value: object) -> str:
@@ -89,7 +97,7 @@ def step_of(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, int] 
 
 def whole(value: object) -> int | None:
     """A number of a step; None for anything else, true and false among it."""
-    if not (type(value) in (int, float) and isinstance(value, int | float) and abs(value) < LARGEST_STEP):
+    if isinstance(value, bool) or not (isinstance(value, int | float) and abs(value) < LARGEST_STEP):
         return None
     return int(value) if value == int(value) else None
 

@@ -94,7 +94,7 @@ def _step(record: dict[str, Any], values: dict[str, float]) -> int | None:
     found = step_of(record, STEPS)
     if found is None:
         return None
-    del values[found[0]]
+    values.pop(found[0], None)
     return found[1]
 
 

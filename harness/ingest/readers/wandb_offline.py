@@ -66,7 +66,7 @@ def _history(history: Any, number: int, complain: Callable[[str], None]) -> Iter
     flat = flatten(record, complain)
     found = step_of(record, STEPS)
     if found is not None:
-        del flat.values[found[0]]
+        flat.values.pop(found[0], None)
     if flat.values or flat.words:
         yield Block(found[1] if found else None, number, kind_of(flat.values), flat.values, words=flat.words)
 

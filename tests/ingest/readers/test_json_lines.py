@@ -56,6 +56,11 @@ def test_nested_objects_words_and_what_is_no_number() -> None:
     assert [words.split(":")[0] for _, words in warnings] == ["l", "text", "a/d"]
 
 
+def test_half_a_character_becomes_one_that_can_be_written() -> None:
+    (block,), _ = of('{"step": 1, "\\ud800x": 1.0, "\\u00e9": 2.0, "who": "\\udfff"}\n')
+    assert (block.values, block.words) == ({"?x": 1.0, "é": 2.0}, {"who": "?"})
+
+
 def test_a_number_that_json_makes_infinite_is_left_out() -> None:
     (block,), warnings = of(f'{{"step": 1, "a": 1e999, "b": 1{"0" * 400}, "c": 2}}\n')
     assert block.values == {"c": 2.0}
@@ -138,4 +143,11 @@ def test_rubbish_never_raises(rubbish: bytes | str) -> None:
 def test_depth_without_end() -> None:
     blocks, warnings = of('{"a":' * 100_000 + "\n" + '{"step": 1, "loss": 0.5}\n')
     assert len(blocks) == 1
+    assert len(warnings) == 1
+
+
+def test_more_keys_than_any_log_has() -> None:
+    record = {"step": 1} | {f"key{number}": 1.5 for number in range(100_001)}
+    blocks, warnings = of(json.dumps(record) + "\n" + '{"step": 2, "loss": 0.5}\n')
+    assert [block.step for block in blocks] == [2]
     assert len(warnings) == 1
