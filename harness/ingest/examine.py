@@ -1,6 +1,7 @@
 """`rlaxes audit`: which numbers of logs and published tables cannot be, or exclude each other."""
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +96,11 @@ def _examine_table(path: Path, done: Examined) -> str | None:
         cases = read_table(path)
     except UserError as error:
         return str(error)
-    done.readings |= {case.name: numbers for case in cases if (numbers := readings(case))}
+    names = Counter(case.name for case in cases)
+    for case in cases:
+        if numbers := readings(case):
+            line = case.observations[0].where.line
+            done.readings[case.name if names[case.name] == 1 else f"{case.name}, line {line}"] = numbers
     done.add(str(path), "table", cases)
     return None
 
