@@ -14,7 +14,7 @@ from typing import BinaryIO
 from harness.ingest.clean import Line, lines
 from harness.ingest.python_dict import Written, read_dict
 from harness.ingest.readers.trl_progress import BAR, Mark, Progress
-from harness.ingest.readers.trl_values import EVAL, SUMMARY, entry_block, speaks_of_rewards
+from harness.ingest.readers.trl_values import EVAL, SUMMARY, entry_block, key_of_rewards
 from harness.ingest.reading import Block, Recognised, Warn
 from harness.ingest.told import Told
 
@@ -37,10 +37,13 @@ class TrlConsole:
 
     def recognises(self, head: bytes, name: str) -> Recognised | None:
         """By the first entry that speaks of rewards, or, in a run that died before it, by its trainer."""
+        entries = _Entries(Told(lambda *_: None))
         for line in lines(io.BytesIO(head), lambda *_: None):
-            found = OPENING.match(line.text, _after_bar(line.text))
-            if found and speaks_of_rewards(read_dict(line.text, found.start(1)).numbers):
-                return Recognised(self.framework, self.shape, None, line.text[found.start(1) :][:80])
+            entries.take(line)
+        entries.end()
+        for entry in entries.found:
+            if key := key_of_rewards(entry.values):
+                return Recognised(self.framework, self.shape, None, f"an entry with {key}")
         own = next((word for word in OWN if word.encode() in head), None)
         return Recognised(self.framework, self.shape, None, own) if own else None
 
@@ -61,10 +64,6 @@ class TrlConsole:
         if not steps:
             warn(0, "no entry of a training step in all of it")
         told.end()
-
-
-def _after_bar(text: str) -> int:
-    return found.end() if "%|" in text and (found := BAR.match(text)) else 0
 
 
 @dataclass

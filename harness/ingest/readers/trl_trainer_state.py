@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from harness.ingest.flat import flatten
-from harness.ingest.readers.trl_values import entry_block
+from harness.ingest.readers.trl_values import EVAL, OF_REWARDS, entry_block
 from harness.ingest.reading import Block, Recognised, Warn
 from harness.ingest.told import Told
 
@@ -21,9 +21,7 @@ SETTING = re.compile(
 )
 TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A whole string (or one that the data ends in) or a bracket: what tells where an entry ends."""
-GRPO_KEY = re.compile(
-    rb'"(reward_std|frac_reward_zero_std|completion_length|completions/\w+|objective/\w+|rewards/[^"]+)"'
-)
+OF_REWARDS_KEY = re.compile(rf'"((?:{EVAL})?(?:{"|".join(OF_REWARDS)})[^"\n]*)"\s*:'.encode())
 CHUNK = 1024 * 1024
 LONGEST_ENTRY = 1024 * 1024
 """An entry beyond this is no entry of a log: one has a number for each of a few dozen keys."""
@@ -38,7 +36,7 @@ class TrlTrainerState:
 
     def recognises(self, head: bytes, name: str) -> Recognised | None:
         """By a history whose entries speak of rewards; the state of supervised training is not taken for one."""
-        if not HISTORY.search(head) or not (found := GRPO_KEY.search(head)):
+        if not HISTORY.search(head) or not (found := OF_REWARDS_KEY.search(head)):
             return None
         return Recognised(self.framework, self.shape, None, f"log_history with {found[1].decode('utf-8', 'replace')}")
 

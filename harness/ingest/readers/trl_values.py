@@ -5,13 +5,15 @@ from collections.abc import Iterable
 from harness.ingest.reading import Block, Kind
 
 OF_REWARDS = ("reward_std", "frac_reward_zero_std", "completion_length", "completions/", "rewards/", "objective/")
-"""What a log of GRPO, RLOO or PPO has and one of supervised training has not; a key, or how keys begin."""
-SUMMARY, EVAL, ASYNCHRONOUS = "train_runtime", "eval_", "sample/staleness_mean"
+"""What a log of GRPO, RLOO or PPO has and one of supervised training has not: how keys begin."""
+SUMMARY, EVAL = "train_runtime", "eval_"
+ASYNCHRONOUS = ("sample/staleness_mean", "generation_tok_per_s")
+"""What asynchronous GRPO logs alone: since it has names of its own, and before."""
 
 
-def speaks_of_rewards(keys: Iterable[str]) -> bool:
-    """Whether an entry is one of GRPO, RLOO or PPO."""
-    return any(key.removeprefix(EVAL).startswith(OF_REWARDS) for key in keys)
+def key_of_rewards(keys: Iterable[str]) -> str | None:
+    """The first key that only GRPO, RLOO or PPO writes; None where an entry has none."""
+    return next((key for key in keys if key.removeprefix(EVAL).startswith(OF_REWARDS)), None)
 
 
 def entry_block(
@@ -29,7 +31,7 @@ def entry_block(
     if written is not None and written.is_integer():
         step = int(written)
     words = dict(words or {})
-    if ASYNCHRONOUS in values:
+    if any(key in values for key in ASYNCHRONOUS):
         words["mode"] = "async"
     return Block(step, line, _kind(values), values, scope, words)
 
