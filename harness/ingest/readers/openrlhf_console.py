@@ -12,10 +12,11 @@ from typing import BinaryIO
 
 from harness.ingest.lines import ANSI, Piece, pieces
 from harness.ingest.python_dict import number_of, read_dict
+from harness.ingest.readers.openrlhf_settings import BEGIN, OWN_GROUP, settings_of
 from harness.ingest.reading import Block, Recognised, Warn
 from harness.ingest.told import Told
 
-MARKS = (b"Global step ", b"Episode [", b"Train epoch [", b"Watchdog caught ")
+MARKS = (b"Global step ", b"Episode [", b"Train epoch [", b"Watchdog caught ", BEGIN)
 ROUND = re.compile(rb"Global step (\d{1,18}): (?=\{)")
 SOURCE = re.compile(rb"ppo_trainer(_async)?\.py:\d{1,9}\] \W{0,12}\Z")
 BAR = re.compile(
@@ -64,7 +65,7 @@ class OpenRlhfConsole:
         bars, told, empty = _Bars(), Told(warn), True
         for piece in pieces(stream, warn):
             for block in _of_piece(piece, bars, told):
-                empty = False
+                empty &= block.kind == "config"
                 yield block
         for block in bars.rest():
             empty = False
@@ -87,6 +88,10 @@ def _of_piece(piece: Piece, bars: "_Bars", warn: Warn) -> Iterator[Block]:
             yield _round(int(found[1]), data[found.end() : done], source, number, warn)
         elif bar := BAR.match(data, start):
             yield from bars.seen(bar, number)
+        elif data.startswith(BEGIN, start):
+            done = _line_end(data, start, len(data)) if OWN_GROUP in data[start : start + SHOWN] else done
+            if done > start:
+                yield Block(None, number, "config", {}, words=settings_of(_text(data[start:done])))
         elif data.startswith(HUNG, start):
             warn(number, HANG)
 

@@ -29,13 +29,14 @@ def of_log(name: str) -> Read:
 
 
 def rounds(name: str) -> list[Block]:
-    return [block for block in of_log(name)[0] if not block.scope]
+    return [block for block in of_log(name)[0] if not block.scope and block.kind == "training"]
 
 
 @pytest.mark.parametrize(("name", "last"), [(SYNC, 4), (ASYNC, 8)])
 def test_every_round_once_and_every_key_known(name: str, last: int) -> None:
     found, warnings = of_log(name)
-    assert [block.step for block in found if not block.scope] == list(range(1, last + 1))
+    assert [block.kind for block in found if not block.scope] == ["config", *["training"] * last]
+    assert [block.step for block in rounds(name)] == list(range(1, last + 1))
     assert warnings == []
     assert all(key_map("openrlhf").meaning(key) for block in found for key in block.values)
 
@@ -67,6 +68,20 @@ def test_step_total_is_a_sum_here_and_a_clock_there() -> None:
         ("step_seconds", "step_seconds"),
         (None, "step_seconds"),
     ]
+
+
+def test_settings_are_kept_as_printed_and_secrets_are_not() -> None:
+    words = of_log(ASYNC)[0][0].words
+    told = {key: words[key] for key in ("train.async_enable", "train.async_queue_size", "actor.eps_clip_low_high")}
+    assert told == {
+        "train.async_enable": "True",
+        "train.async_queue_size": "1",
+        "actor.eps_clip_low_high": "[0.2, 0.2]",
+    }
+    assert words["actor.adam.lr"] == "0.0003"
+    assert words["critic.adam.betas"] == "(0.9, 0.95)"
+    assert "logger.wandb.key" not in words
+    assert words["logger.wandb.project"] == "'openrlhf_train_ppo'"
 
 
 def test_pastes_of_bars_hangs_and_nothing() -> None:
