@@ -7,17 +7,20 @@ from benchmarks import (
     asynchrony,
     checkpoint_cost,
     engine,
+    ingest_speed,
     kills,
     lag_sweep,
     ledger_write,
     observer,
     publication,
     report_scale,
+    simulator,
 )
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "ledger": ledger_write.main,
     "report": report_scale.main,
+    "ingest": ingest_speed.main,
     "observer": observer.main,
     "engine": engine.main,
     "checkpoint": checkpoint_cost.main,
@@ -25,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "publication": publication.main,
     "asynchrony": asynchrony.main,
     "lag": lag_sweep.main,
+    "simulator": simulator.main,
 }
 
 

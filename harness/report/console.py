@@ -18,7 +18,9 @@ MOST_CAUTIONS = 6
 
 def print_comparison(model: ReportModel, console: Console, html: Path) -> None:
     """Print the figures that speak first, what to distrust, and where the rest is."""
-    for track in model.tracks:
+    if model.ingested:
+        _print_ingested(model, console)
+    for track in model.tracks if not model.ingested else ():
         table = comparison(model, track, HEADLINES)
         if table.topics:
             console.print(_grid(table, model))
@@ -33,8 +35,21 @@ def print_comparison(model: ReportModel, console: Console, html: Path) -> None:
         more = len(model.cautions) - MOST_CAUTIONS
         console.print(f"! and {more} more in the report", style="yellow", highlight=False)
     print_drills(model, console)
-    console.print(f"{counts(model)}; the order is that of the names, nothing is ranked", highlight=False)
+    if not model.ingested:
+        console.print(f"{counts(model)}; the order is that of the names, nothing is ranked", highlight=False)
     console.print(str(html), markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_ingested(model: ReportModel, console: Console) -> None:
+    """The figures that the framework of a run that was recorded elsewhere wrote itself, and how many it did not."""
+    console.print(model.title, style="bold", markup=False, highlight=False)
+    written = [row for row in model.rows if row.state == "as written"]
+    for row in written:
+        title = model.definitions[row.measure].title
+        text = f"  {title}: {fmt.quantity(row.value, row.unit)} ({row.reason})"
+        console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
+    silent = len({row.measure for row in model.rows if row.value is None})
+    console.print(f"  {silent} figures have no value: the report says of each why", highlight=False)
 
 
 def _grid(table: Table, model: ReportModel) -> Grid:
