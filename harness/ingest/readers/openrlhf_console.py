@@ -50,9 +50,8 @@ class OpenRlhfConsole:
         """By the first round or bar with a metric of its own, or, in a run that died before, by its own names."""
         for start in _marks(head):
             shown = head[start : _line_end(head, start, start + SHOWN)]
-            if any(
-                key in shown for key in (ROUND_KEYS if ROUND.match(shown) else BAR_KEYS if BAR.match(shown) else ())
-            ):
+            keys = ROUND_KEYS if ROUND.match(shown) else BAR_KEYS if BAR.match(shown) else ()
+            if any(key in shown for key in keys):
                 return self._recognised(shown)
         own = OWN.search(head)
         return self._recognised(own[0]) if own and b"openrlhf" in head.lower() else None

@@ -66,7 +66,7 @@ class _Run:
 
     def __init__(self, warn: Warn) -> None:
         self._warn, self._timers = warn, Open(warn)
-        self._step, self._last = Step(), -1
+        self._step, self._last, self._bar_is_step = Step(), -1, True
 
     def line(self, line: Line) -> Iterator[Block]:
         """What a line that is no part of a dict adds, and which block it completes."""
@@ -109,26 +109,26 @@ class _Run:
             yield block
 
     def _stamp(self, stamp: re.Match[str], line: int) -> Iterator[Block]:
+        """The timer `step` starts again within a step where dynamic sampling asks for another batch first."""
         what, name, seconds = stamp.groups()
         if what == "Started":
-            if name in RESTARTED or (name == STEP and not self._goes_on()):
+            again = name == STEP and self._step.finished and not self._step.done
+            self._bar_is_step &= not again
+            if name in RESTARTED or (name == STEP and not again):
                 yield from self._give()
+            self._last = -1 if name in RESTARTED else self._last  # a resumed run repeats steps
             self._timers.start(name, line)
             self._step.line = self._step.line or line
         elif seconds is not None:
             self._timers.finish(name)
             self._step.time(name, float(seconds), line)
 
-    def _goes_on(self) -> bool:
-        """Whether the timer `step` starts again within a step: dynamic sampling asks for another batch first."""
-        return self._step.finished and not self._step.done
-
     def _bar(self, bar: re.Match[str]) -> Iterator[Block]:
-        """Drawn anew after each step; with dynamic sampling it counts batches, and so numbers no step."""
+        """Drawn anew after each step; with dynamic sampling it counts batches, and numbers no step from then on."""
         step, at = self._step, int(bar[2])
         if not step.done:
             return
-        if step.number is None and step.rounds <= 1 and at > self._last:
+        if step.number is None and self._bar_is_step and at > self._last:
             step.number = at
         if bar[1] == "Batches Processed":  # the synchronous trainer logs before it moves the bar
             yield from self._give()

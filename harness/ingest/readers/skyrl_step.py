@@ -35,7 +35,6 @@ class Step:
     told: set[str] = field(default_factory=set)
     began: bool = False
     finished: bool = False
-    rounds: int = 0
     done: bool = False
     asynchronous: bool = False
 
@@ -48,7 +47,7 @@ class Step:
         self.asynchronous |= name in ASYNC
         self.done |= name in TRAINED
         if name == STEP:
-            self.finished, self.rounds = True, self.rounds + 1
+            self.finished = True
 
     def tell(self, numbers: dict[str, float], line: int) -> None:
         """A dict of the step: what it says goes before what the stamps said of the same, since it has more digits."""

@@ -128,19 +128,21 @@ def test_steps_are_numbered_by_the_bar_after_them() -> None:
 
 def test_dynamic_sampling_takes_several_turns_of_one_step() -> None:
     turn = stamp("step") + stamp("generate") + stamp("generate", 2) + stamp("step", 2)
-    found, warnings = read(READER, (turn + turn + synchronous(9)).encode())
-    (step,) = found
+    found, warnings = read(READER, (synchronous(8) + turn + turn + synchronous(11) + synchronous(12)).encode())
     assert warnings == []
-    assert (step.values["timing/generate"], step.values["timing/step"]) == (9, 12)
-    assert step.step is None  # the bar counts batches, three of them for this step
+    assert [block.values["timing/generate"] for block in found] == [5, 9, 5]
+    assert [block.values["timing/step"] for block in found] == [8, 12, 8]
+    assert [block.step for block in found] == [8, None, None]  # the bar has counted three batches for the second one
 
 
 def test_a_restart_begins_anew_and_the_step_that_died_is_not_added_to_the_next() -> None:
     died = stamp("step") + stamp("generate") + stamp("generate", 5) + stamp("fwd_logprobs_values_reward")
     again = stamp("init_weight_sync_state") + stamp("init_weight_sync_state", 1)
-    found, warnings = read(READER, (died + again + synchronous(3)).encode())
-    assert [block.values.get("timing/generate") for block in found] == [5, None, 5]
-    assert [line for line, _ in warnings] == [4]
+    before = synchronous(3) + synchronous(4)
+    found, warnings = read(READER, (before + died + again + synchronous(4)).encode())
+    assert [block.values.get("timing/generate") for block in found] == [5, 5, 5, None, 5]
+    assert [block.step for block in found] == [3, 4, None, None, 4]
+    assert [line for line, _ in warnings] == [before.count("\n") + 4]
     assert "'fwd_logprobs_values_reward'" in warnings[0][1]
 
 
