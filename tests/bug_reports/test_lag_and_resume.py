@@ -1,5 +1,6 @@
 """Reports about lag, restarts, trackers and rewards that never came (A23 to A26)."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 
 from harness.audit.check import check_cell
 from harness.audit.own import cases_of_cell, own_findings
+from harness.contract import read_cell
 from harness.ingest.examine import examine
+from harness.ingest.ingest import ingest
 from harness.measure.figures.recovery import state_of
 from tests.audit.test_attempts import TASK, _at, _without, two_attempts
 from tests.audit.test_own import measured
@@ -130,6 +133,56 @@ def test_a25_a_step_number_that_runs_back(tmp_path: Path, steps: list[int], agai
     assert told == [("step_runs_back", again)]
     path.write_text("".join(f"step:{step} - actor/grad_norm:0.5\n" for step in sorted(set(steps))))
     assert examine([str(path)]).findings == []
+
+
+AGAIN = [
+    ([1, 2, 3], [2, 3, 4]),
+    ([100, 101, 102, 103], [101, 102, 103, 104]),
+    ([1, 2, 3, 4, 5], [3, 4, 5, 6, 7]),
+    ([5, 6], [6, 7]),
+    ([1, 2, 3, 4], [1, 2, 3, 4, 5]),
+    ([10, 11, 12], [12, 13]),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), AGAIN)
+def test_a25_a_resumed_run_has_each_step_once(tmp_path: Path, first: list[int], second: list[int]) -> None:
+    """prime-rl PR#1668, 2026-01-26: after a restart steps 101 to 154 were there twice. The later writing counts, what
+    it replaced is kept apart, and the seam is marked."""
+    log = tmp_path / "run.log"
+    told = [(step, 1.0) for step in first] + [(step, 2.0) for step in second]
+    log.write_text("".join(f"step:{step} - actor/grad_norm:{value}\n" for step, value in told))
+    (run,) = ingest([str(log)], tmp_path / "runs", lambda sources: lambda moved: None).runs
+    (counts,) = (one for one in run.series if one.trained and one.key == "actor/grad_norm")
+    rows = read_cell(run.folder / "ledger", "ingested.r0").table("native", ["step", "key", "value"]).to_pylist()
+    kept = {row["step"]: row["value"] for row in rows if row["key"] == counts.stored}
+    assert counts.n == len(kept) == len({*first, *second})
+    assert kept == {step: 2.0 if step in second else 1.0 for step in {*first, *second}}
+    assert len(run.manifest["seams"]) == 1
+    assert sum(row["key"] != counts.stored for row in rows) >= len(set(first) & set(second))
+
+
+@pytest.mark.parametrize("calls", [5, 2, 3, 4, 7, 1])
+def test_a25_a_tracker_that_counts_calls(tmp_path: Path, calls: int) -> None:
+    """ms-swift#7080, 2025-12-16, ray PR#46897: with 5 calls a step and no step handed over, the tracker's own number is
+    five times the step, and a later explicit one is dropped. The step is the framework's own column."""
+    keys = ["loss", "grad_norm", "learning_rate", "reward", "kl", "entropy", "reward_std"][:calls]
+    rows = [
+        {"_step": calls * (step - 1) + call, "train/global_step": step, f"train/{key}": 0.5 * step}
+        for step in range(1, 5)
+        for call, key in enumerate(keys)
+    ]
+    log = tmp_path / "history.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (run,) = ingest([str(log)], tmp_path / "runs", lambda sources: lambda moved: None).runs
+    assert run.manifest["steps"] == 4
+    table = read_cell(run.folder / "ledger", "ingested.r0").table("native", ["step", "key", "value"]).to_pylist()
+    for key in keys:
+        (one,) = (series for series in run.series if series.key == f"train/{key}")
+        assert {row["step"]: row["value"] for row in table if row["key"] == one.stored} == {
+            step: 0.5 * step for step in range(1, 5)
+        }
+    assert examine([str(log)]).findings == []
 
 
 @pytest.mark.parametrize(

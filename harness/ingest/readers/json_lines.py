@@ -11,7 +11,8 @@ from harness.ingest.lines import Piece, pieces
 from harness.ingest.reading import UNKNOWN, Block, Recognised, Warn
 from harness.ingest.told import Told
 
-STEPS = ("step", "_step", "global_step")
+STEPS = ("step", "train/global_step", "global_step", "_step")
+"""A tracker's own `_step` counts calls where it is handed no step: it is the last that is believed."""
 WRAPPED = {"step", "data"}
 HEAD_LINES = 20
 SCOPES = {"time/pack": "orchestrator", "progress/tokens": "orchestrator", "time/forward_backward": "trainer"}
