@@ -22,6 +22,7 @@ MEMORY = re.compile(
 MEMORY_KEYS = ("memory allocated (GB)", "memory reserved (GB)", "device memory used (GB)", "device memory total (GB)")
 ENDED = re.compile(r"Training completes! (Total time elapsed) (\d+\.\d\d)\.\s*$")
 NAME = re.compile(r"[A-Za-z_][\w/.@\-]*")
+MOST_KEYS = 10_000
 CELL, TOP, LINES, BOTTOM = "│", "╒", ("├", "╞"), "╘"
 OWN_NAME = re.compile(r"StatsLogger INFO: |\(AReaL\) |Train step \d+/\d+ done\.|areal[./](?:trainer|infra|launcher)")
 
@@ -81,6 +82,8 @@ class _Log:
             head, *numbers = memory.groups()
             samples = {head + key: number_of(raw) for key, raw in zip(MEMORY_KEYS, numbers, strict=True)}
             self._memory |= {key: value for key, value in samples.items() if value is not None}
+            if len(self._memory) > MOST_KEYS:
+                self._memory.clear()
         elif "Training completes!" in text and (ended := ENDED.search(text)):
             yield from self.give()
             yield Block(None, line.number, "summary", {ended[1]: float(ended[2])})
@@ -106,7 +109,11 @@ class _Log:
             if not NAME.fullmatch(name) or (self._step is None and "/" not in name):
                 continue
             self._line, self._rows = self._line or line.number, True
-            if (number := number_of(value)) is None:
+            if len(self._values) > MOST_KEYS:
+                self._warn(
+                    line.number, f"a table of more than {MOST_KEYS} keys is none of AReaL's: the rest was left out"
+                )
+            elif (number := number_of(value)) is None:
                 self._warn(line.number, f"{name[:60]}: {value[:60]!r} is no number: left out")
             else:
                 self._values[name] = number

@@ -12,7 +12,7 @@ IN_STEP = frozenset(
 """Timers that run within a step alone; the others (`sync_weights`, `eval`, `save_checkpoints`) run outside too."""
 TRAINED = frozenset({"train_critic_and_policy", "run_training"})
 ASYNC = frozenset({"wait_for_generation_buffer", "run_training"})
-MOST_OPEN = 1000
+MOST_OPEN, MOST_KEYS = 1000, 10_000
 
 
 @dataclass
@@ -42,7 +42,8 @@ class Step:
         """A timer that is over."""
         self.line = self.line or line
         key = f"timing/{name}"
-        self.values[key] = self.values.get(key, 0.0) + seconds
+        if key in self.values or len(self.values) < MOST_KEYS:
+            self.values[key] = self.values.get(key, 0.0) + seconds
         self.began |= name in IN_STEP or name == STEP
         self.asynchronous |= name in ASYNC
         self.done |= name in TRAINED
