@@ -14,8 +14,8 @@ from dataclasses import dataclass
 BAR = re.compile(r"\s*\d+%\|[^|]*\| (\d{1,15})/\d{1,15} \[[^\]]*\]")
 """A bar without a description: the training's. That of an evaluation stands below it, so that the cursor moves."""
 MOST_WAITING = 100_000
-ROUNDING = 0.006
-"""What an epoch may be off by: transformers before 5 prints two decimals of it."""
+DECIMALS, DIGITS = 0.006, 6e-4
+"""What an epoch may be off by, and what share of itself: transformers prints two decimals of it, from 5 on 4 digits."""
 
 
 @dataclass
@@ -81,6 +81,7 @@ class Progress:
         if epoch < before[1]:  # begun anew
             self._slowest, self._fastest = 0.0, math.inf
             return True
-        self._slowest = max(self._slowest, (epoch - ROUNDING) / (step + 1))
-        self._fastest = min(self._fastest, (epoch + ROUNDING) / (step - 1) if step > 1 else math.inf)
+        rounding = max(DECIMALS, DIGITS * epoch)
+        self._slowest = max(self._slowest, (epoch - rounding) / (step + 1))
+        self._fastest = min(self._fastest, (epoch + rounding) / (step - 1) if step > 1 else math.inf)
         return self._slowest <= self._fastest and (step > before[0] or epoch == before[1])

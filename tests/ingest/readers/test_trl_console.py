@@ -137,6 +137,21 @@ def test_a_bar_that_does_not_fit_the_epochs_tells_no_step(drawn: tuple[int, ...]
     assert any("does not fit" in words for _, words in warnings)
 
 
+@given(st.integers(1, 400), st.integers(1, 30), st.sampled_from(["{:.4g}", "{:.2f}"]))
+@settings(max_examples=40)
+def test_a_rounded_epoch_is_no_misfit(steps_an_epoch: int, logging_steps: int, form: str) -> None:
+    steps = range(logging_steps, 60 * logging_steps, logging_steps)
+    epochs = (form.format(step / steps_an_epoch) for step in steps)
+    found, warnings = of_text(
+        "".join(
+            bars(step) + WIPE + f"{{'loss': 0.5, 'epoch': '{epoch}'}}\n" + bars(step)
+            for step, epoch in zip(steps, epochs, strict=True)
+        )
+    )
+    assert [block.step for block in found] == list(steps)
+    assert warnings == []
+
+
 def test_a_run_that_began_anew_is_no_misfit() -> None:
     text = "".join(
         bars(step) + WIPE + f"{{'loss': 0.5, 'epoch': {epoch}}}\n" + bars(step)
