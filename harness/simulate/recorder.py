@@ -16,7 +16,6 @@ class Step:
     epoch: int
     minibatch: int
     version: int
-    served: int
     published: int
     samples: Sequence[Sample]
     start: float

@@ -1,8 +1,7 @@
 """Puts the parts of a simulated loop together and runs it."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import simpy
@@ -10,32 +9,19 @@ import simpy
 from harness.errors import SystemFailure
 from harness.simulate.collector import Collector
 from harness.simulate.draws import Draws
+from harness.simulate.publisher import Process, Publisher
 from harness.simulate.queue import RolloutQueue
 from harness.simulate.rates import check
 from harness.simulate.ratios import Ratios
 from harness.simulate.recorder import Recorder, Step
 from harness.simulate.records import Group, Sample
 from harness.simulate.replica import Replica
+from harness.simulate.saved import BEGINNING, QUEUE_DISCARDED, Saved
 from harness.simulate.settings import Settings
 from harness.simulate.staleness import StalenessPolicy
 
-Process: TypeAlias = Generator[simpy.Event, Any, None]
 STREAMS = ("lengths", "prompts", "verdicts", "jitter", "ratios", "failures")
 """Each has its own generator, so that the same work is drawn whatever the overlap."""
-
-
-DISCARDED = "queue_discarded"
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What a checkpoint holds; `waiting` are the queue's groups, each with the samples that it had."""
-
-    step: int
-    version: int
-    publications: int
-    batch: int
-    waiting: list[tuple[Group, list[Sample]]]
 
 
 @dataclass(frozen=True)
@@ -63,17 +49,14 @@ class World:
         self._jitter = Draws(settings.trainer.jitter, rngs[3])
         self._ratios = Ratios(settings.synthetic, settings.staleness, rngs[4])
         self._failures = rngs[5]
-        self._step = self._version = self._publications = self._depth = self._batch = 0
+        self._publisher = Publisher(self.env, settings, self._collector, recorder)
+        self._step = self._version = self._depth = self._batch = 0
         self._life, self._down = 0, False
-        self._saved: Saved | None = None
+        self._saved = BEGINNING
         self._news = self.env.event()
-        self._served = self.env.event()
-        self._ready: tuple[int, float, float] | None = None
         self._end = 0.0
-        self._handing = False
         self._untrained: list[Sample] = []
         self._collector.arrived = self._wake_trainer
-        self._collector.idle = self._hand_over
 
     def run(self) -> Ended:
         """Run to the end.
@@ -81,7 +64,7 @@ class World:
         Raises:
             SystemFailure: nothing can happen any more and the run has not ended.
         """
-        self._recorder.published(0, 0, (0.0, 0.0), (0.0, 0.0))
+        self._publisher.first(0, 0)
         trainer = self._trainer = self.env.process(self._work())
         self._begin_failures()
         self._collector.fill()
@@ -117,7 +100,6 @@ class World:
 
     def _train(self) -> Process:
         while not self._over:
-            groups = None
             start, starved = self.env.now, self._queue.batches(0) < 1
             while (groups := self._take()) is None:
                 self._news = self.env.event()
@@ -132,7 +114,7 @@ class World:
             self._collector.fill()
             yield from self._learn(batch, samples)
             self._collector.turn = self._version
-            yield from self._publish()
+            yield from self._publisher.publish(self._version)
             yield from self._keep()
 
     def _work(self) -> Process:
@@ -151,26 +133,15 @@ class World:
         if not asked.every or self._batch % asked.every:
             return
         waiting = [(group, list(group.samples)) for group in self._queue.groups]
-        state = Saved(self._step, self._version, self._publications, self._batch, waiting)
-        self._recorder.saved(self._in_batches(waiting))
+        state = Saved(self._step, self._version, self._publisher.number, self._batch, waiting)
+        self._recorder.saved(state.batches(self.settings.batch))
         start, life = self.env.now, self._life
         done = self.env.timeout(asked.seconds)
         done.callbacks.append(lambda _: self._kept(state, start, life))
         if not asked.background:
             yield done
 
-    def _in_batches(self, waiting: Sequence[tuple[Group, list[Sample]]]) -> list[list[Sample]]:
-        """What waits, in the batches that it will make."""
-        rule, batches, size = self.settings.batch, [[]], 0  # type: tuple[Any, list[list[Sample]], int]
-        for group, samples in waiting:
-            if size >= (rule.groups or rule.tokens):
-                batches.append([])
-                size = 0
-            batches[-1] += samples
-            size += 1 if rule.groups else group.tokens
-        return batches
-
-    def _kept(self, state: "Saved", start: float, life: int) -> None:
+    def _kept(self, state: Saved, start: float, life: int) -> None:
         if life == self._life:
             self._saved = state
             self._recorder.checkpointed(state.step, state.version, start, self.env.now)
@@ -192,8 +163,7 @@ class World:
             self._collector.gone(replica)
             self._recorder.lost(lost, worker, self.env.now)
             self._collector.ask_again(lost)
-            if self._collector.staged and not self._collector.running and not self._handing:
-                self._hand_over()
+            self._publisher.hand_over()
             self._collector.fill()
             self.env.process(self._repair(replica, self._life))
 
@@ -213,7 +183,7 @@ class World:
     def _restart(self) -> Process:
         """The job died: what is in no checkpoint is lost; restore, and go on."""
         self._life += 1
-        died, saved = self.env.now, self._saved or Saved(0, 0, -1, 0, [])
+        died, saved = self.env.now, self._saved
         kept = saved.waiting if self.settings.checkpoint.queue == "keep" else []
         held = {group for group, _ in saved.waiting}
         requests = [request for replica in self._collector.replicas for request in replica.die()]
@@ -226,12 +196,11 @@ class World:
             replica.revive()
             replica.serve(saved.version, 0.0)
         now = self.env.now
-        self._step, self._version, self._batch = saved.step, saved.version, saved.batch
-        self._publications, self._ready, self._handing, self._down = saved.publications + 1, None, False, False
+        self._step, self._version, self._batch, self._down = saved.step, saved.version, saved.batch, False
         self._recorder.restarted(saved.step, saved.version, died, now)
-        self._recorder.published(self._publications, saved.version, (now, now), (now, now))
+        self._publisher.first(saved.version, saved.publication + 1)
         if not kept:
-            gone = [(sample, DISCARDED) for _, samples in saved.waiting for sample in samples]
+            gone = [(sample, QUEUE_DISCARDED) for _, samples in saved.waiting for sample in samples]
             self._recorder.dropped(gone, now)
         self._queue.restore(kept, now)
         self._collector.fill()
@@ -279,58 +248,8 @@ class World:
                 yield self.env.timeout(work * self._jitter.next())
                 middle = self.env.now
                 yield self.env.timeout(asked.optimizer_s)
-                served, number = self._collector.served, self._publications
-                step = Step(
-                    self._step, batch, epoch, minibatch, self._version, served, number, part, begin, middle,
-                    self.env.now, scale,
-                )  # fmt: skip
-                self._recorder.stepped(step)
+                at = (self._step, batch, epoch, minibatch, self._version, self._publisher.number)
+                self._recorder.stepped(Step(*at, part, begin, middle, self.env.now, scale))
                 self._step, self._version, self._end = self._step + 1, self._version + 1, self.env.now
         self._recorder.batch_done(batch, version, samples[:trained], self.env.now)
         self._untrained = list(samples[trained:])
-
-    def _publish(self) -> Process:
-        """Prepare the next version once the one before is served; the trainer does not wait for this one, but at a
-        barrier."""
-        if self._ready is not None:
-            yield self._served
-        start = self.env.now
-        if self.settings.publication.prepare_s:
-            yield self.env.timeout(self.settings.publication.prepare_s)
-        self._ready = (self._version, start, self.env.now)
-        self._served = self.env.event()
-        if self.settings.publication.in_flight == "pause":
-            self._hand_over()
-        else:
-            self._collector.staged = True
-            if not self._collector.running:
-                self._hand_over()
-        if self.settings.synchronous and not self._served.triggered:
-            yield self._served
-
-    def _hand_over(self) -> None:
-        """All replicas take up what is staged, at once."""
-        seconds = self.settings.publication.activate_s
-        assert self._ready is not None
-        pauses = self.settings.publication.in_flight == "pause"
-        if pauses:
-            for replica in self._collector.replicas:
-                replica.serve(self._ready[0], seconds)
-        began, life = self.env.now, self._life
-        self._handing = True
-        self.env.timeout(seconds).callbacks.append(lambda _: self._activated(began, life))
-
-    def _activated(self, began: float, life: int) -> None:
-        if life != self._life:
-            return
-        assert self._ready is not None
-        self._handing = False
-        version, start, prepared = self._ready
-        if self.settings.publication.in_flight == "wait":
-            for replica in self._collector.replicas:
-                replica.serve(version, 0.0)
-        self._publications += 1
-        self._recorder.published(self._publications, version, (start, prepared), (began, self.env.now))
-        self._ready, self._collector.served, self._collector.staged = None, version, False
-        self._served.succeed()
-        self._collector.fill()
