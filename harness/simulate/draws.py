@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.errors import UserError
+from harness.simulate.measured import read_measured
 from harness.simulate.reading import nearest, number
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Distribution:
     @classmethod
     def read(cls, given: Any, where: str) -> Self:
         """From settings: a number is a constant; `{name: lognormal, mean: 160, sigma: 0.8, at_most: 1024}`;
-        `{name: measured, values: [...]}`, or `file:` with one number a line.
+        `{name: measured, ...}`, see `harness.simulate.measured`.
 
         Raises:
             UserError: names the setting that is wrong.
@@ -59,7 +59,7 @@ class Distribution:
             raise UserError(f"{where}={given}: expected a number or a distribution with its name")
         name = str(given["name"])
         if name == MEASURED:
-            return cls(name, {}, values=_measured(given, where))
+            return cls(name, {}, values=read_measured(given, where))
         if name not in _SAMPLERS:
             raise UserError(f"{where}.name={name}: no such distribution{nearest(name, [*_SAMPLERS, MEASURED])}")
         wanted = _SAMPLERS[name][0]
@@ -99,18 +99,6 @@ class Distribution:
             return f"measured, {len(self.values)} values"
         bounds = {key: value for key in BOUNDS if (value := getattr(self, key)) is not None}
         return f"{self.name} ({', '.join(f'{key} {value:g}' for key, value in (self.parameters | bounds).items())})"
-
-
-def _measured(given: Mapping[str, Any], where: str) -> Floats:
-    values = given.get("values")
-    if values is None and given.get("file"):
-        try:
-            values = [float(line) for line in Path(given["file"]).read_text(encoding="utf-8").split()]
-        except (OSError, ValueError) as error:
-            raise UserError(f"{where}.file={given['file']}: {str(error).splitlines()[0]}") from error
-    if not values:
-        raise UserError(f"{where}: a measured distribution needs `values`, or a `file` with one number a line")
-    return np.array([number(value, f"{where}.values") for value in values], dtype=np.float64)
 
 
 class Draws:

@@ -1,4 +1,4 @@
-"""Publication of weights: prepared by the trainer, taken up by all replicas at once, behind a barrier or with a pause."""
+"""Publication of weights: prepared by the trainer, taken up by all replicas at once, at a barrier or in a pause."""
 
 from collections.abc import Generator
 from typing import Any, TypeAlias

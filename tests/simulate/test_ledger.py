@@ -9,10 +9,11 @@ import pytest
 from harness.audit import check_run
 from harness.contract import read_cell
 from harness.contract.schema import TABLES
+from harness.errors import UserError
 from harness.measure.api import MeasureContext, measure_cell
 from harness.report.build import build_report
 from harness.report.measured import load_manifest
-from tests.simulate.worlds import BATCH, run
+from tests.simulate.worlds import BATCH, figures, run
 
 RUNS = {
     "synchronous": ("synchronous", []),
@@ -70,6 +71,22 @@ def test_the_same_seed_writes_the_same_ledger(tmp_path: Path) -> None:
         first, second = (pq.read_table(ledger.path(table)) for ledger in ledgers)
         names = [name for name in first.column_names if name != "run_id"]
         assert first.select(names).equals(second.select(names)), table
+
+
+def test_lengths_and_durations_from_a_ledger(tmp_path: Path) -> None:
+    folder, (done,) = run(tmp_path, "seconds=40", "verifier.seconds=0.03")
+    source = f"name: measured, run: {folder}, cell: simulator.shallow.simulated.r0"
+    again = figures(
+        "seconds=40",
+        f"response_tokens={{{source}, of: response_tokens}}",
+        f"verifier.seconds={{{source}, of: verdict}}",
+    )
+    assert again["tokens_per_s"] == pytest.approx(done.figures["tokens_per_s"], rel=0.1)
+    for of, says in {"checkpoint": "holds no checkpoint", "lengths": "measures no such thing"}.items():
+        with pytest.raises(UserError, match=says):
+            figures(f"verifier.seconds={{{source}, of: {of}}}")
+    with pytest.raises(UserError, match="no sealed ledger"):
+        figures(f"verifier.seconds={{name: measured, run: {tmp_path}, cell: none, of: verdict}}")
 
 
 def test_a_run_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
