@@ -9,15 +9,15 @@ from rich.console import Console
 from harness.audit import check_run
 from harness.commands.words import EXIT_BROKEN, AsJson, Output, RunName, one_line_errors, print_json, words
 from harness.execute.run_folder import find_run
-from harness.report.build import build_report
 from harness.report.console import print_comparison
-from harness.report.publish import publish_run
 from harness.report.trace import render_trace, trace_object
 
 
 @one_line_errors
 def report(run: RunName, output: Output = Path("runs"), as_json: AsJson = False) -> None:
     """Measure a run again from its ledgers and write report.json, report.md and report.html."""
+    from harness.report.build import build_report  # draws: 100 MB of plotting libraries that no other command needs
+
     folder = find_run(run, output)
     model = build_report(folder)
     if as_json:
@@ -56,6 +56,8 @@ def publish(
     run: RunName, output: Output = Path("runs"), results: Path = Path("results"), as_json: AsJson = False
 ) -> None:
     """Write a run's dated table into results/<date>/<profile>/; what is published is never overwritten."""
+    from harness.report.publish import publish_run  # draws, as `report` does
+
     folder = publish_run(find_run(run, output), results)
     if as_json:
         print_json({"published": str(folder)})

@@ -17,7 +17,6 @@ from harness.commands.words import (
     words,
 )
 from harness.execute.session import choices_of, drill_choices, run_session
-from harness.report.build import build_report
 from harness.report.console import print_comparison
 from harness.report.drills import print_drills
 
@@ -25,6 +24,8 @@ ShowConfig = Annotated[bool, typer.Option("--cfg", help="Print the resolved conf
 
 
 def _run_and_report(overrides: list[str] | None, *, cfg: bool, as_json: bool, single: bool) -> None:
+    from harness.report.build import build_report  # draws: 100 MB of plotting libraries that no other command needs
+
     choices = choices_of(overrides or [], single=single)
     if cfg:
         _show_configs({choice.label: choice.config for choice in choices}, as_json=as_json)
@@ -67,6 +68,8 @@ def drill(overrides: Overrides = None, cfg: ShowConfig = False, as_json: AsJson 
     if cfg:
         _show_configs({choice.label: choice.config for choice in choices}, as_json=as_json)
         return
+    from harness.report.build import build_report  # draws, as `compare` does
+
     run = run_session(choices, words)
     model = build_report(run)
     if as_json:

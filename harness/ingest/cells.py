@@ -34,6 +34,7 @@ class Cells:
         self._connection = duckdb.connect(
             config={"memory_limit": MEMORY, "temp_directory": str(room / "spill"), "threads": 1}
         )
+        self._connection.execute("set enable_progress_bar = false")
 
     def __enter__(self) -> Self:
         return self
