@@ -11,7 +11,7 @@ from harness.simulate.collector import Collector
 from harness.simulate.draws import Draws
 from harness.simulate.publisher import Process, Publisher
 from harness.simulate.queue import RolloutQueue
-from harness.simulate.rates import check
+from harness.simulate.rates import batch_tokens, check, rates_of
 from harness.simulate.ratios import Ratios
 from harness.simulate.recorder import Recorder, Step
 from harness.simulate.records import Group, Sample
@@ -22,6 +22,8 @@ from harness.simulate.staleness import StalenessPolicy
 
 STREAMS = ("lengths", "prompts", "verdicts", "jitter", "ratios", "failures")
 """Each has its own generator, so that the same work is drawn whatever the overlap."""
+PATIENCE = 200
+"""Periods without a step, by the means of the settings, after which none is to come."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class World:
         self._jitter = Draws(settings.trainer.jitter, rngs[3])
         self._ratios = Ratios(settings.synthetic, settings.staleness, rngs[4])
         self._failures = rngs[5]
+        rates = rates_of(settings)
+        self._expected = batch_tokens(settings) * (1 / rates.arrival + 1 / rates.trainer)
         self._publisher = Publisher(self.env, settings, self._collector, recorder)
         self._step = self._version = self._depth = self._batch = 0
         self._life, self._down = 0, False
@@ -62,7 +66,7 @@ class World:
         """Run to the end.
 
         Raises:
-            SystemFailure: nothing can happen any more and the run has not ended.
+            SystemFailure: nothing can happen any more, or nothing is trained on, and the run has not ended.
         """
         self._publisher.first(0, 0)
         trainer = self._trainer = self.env.process(self._work())
@@ -84,6 +88,16 @@ class World:
         self._recorder.left([*waiting, *self._untrained], self.env.now)
         return Ended(self._end, self._step, events)
 
+    def _lose_patience(self) -> None:
+        """Data may arrive for ever and none be trained on: each record too old when its batch is full, each batch cut
+        short by the next failure."""
+        waited = self.env.now - self._end
+        if waited > PATIENCE * self._expected:
+            raise SystemFailure(
+                f"no optimizer step in {waited:,.0f} simulated seconds, where the rates let one through every "
+                f"{self._expected:,.1f}: what is generated is dropped or lost before a batch is full"
+            )
+
     def _why(self) -> str:
         closed = self._queue.closed
         return f"admission is closed by {closed}" if closed else f"{len(self._queue)} groups wait, and no more come"
@@ -102,6 +116,7 @@ class World:
         while not self._over:
             start, starved = self.env.now, self._queue.batches(0) < 1
             while (groups := self._take()) is None:
+                self._lose_patience()
                 self._news = self.env.event()
                 yield self._news
             samples = [sample for group in groups for sample in group.samples]

@@ -6,7 +6,7 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import UserError
+from harness.errors import SystemFailure, UserError
 from harness.simulate.draws import Distribution, Draws
 from harness.simulate.ratios import Ratios
 from harness.simulate.records import Group, Request
@@ -133,6 +133,12 @@ def test_bad_settings_are_refused_by_name(words: list[str], says: str) -> None:
     with pytest.raises(UserError, match=says.replace(".", r"\.")) as refused:
         figures(*words)
     assert "\n" not in str(refused.value)
+
+
+def test_a_loop_that_drops_all_that_it_generates_is_not_simulated_for_ever() -> None:
+    words = ("rollout.replicas=1", "staleness.max_age_s=0.5")
+    with pytest.raises(SystemFailure, match="dropped or lost before a batch is full"):
+        figures(*words, overlap="synchronous")
 
 
 def test_a_loop_without_a_limit_that_drains_is_simulated() -> None:
