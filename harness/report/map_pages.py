@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from harness.contract.axes import AXES
 from harness.report import format as fmt
 from harness.report.framework_map import Former, MapEntry
-from harness.report.markdown import code, escape, grid
+from harness.report.markup import code, escape, grid
 
 BEGIN, END = "<!-- rlaxes axes --markdown -->", "<!-- end -->"
 

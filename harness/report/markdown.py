@@ -1,7 +1,5 @@
 """report.md: the same report for a terminal, a pull request, or the published tables."""
 
-import re
-from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -11,35 +9,12 @@ from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, items_of, title_of
 from harness.report.ingested import series_lines, spoken
 from harness.report.learning import LEARNING, check_title
+from harness.report.markup import code, escape, grid
 from harness.report.model import Axis, FidelityRow, ReportModel
 from harness.report.table import Entry, Table, comparison
-from harness.report.views import axes_view, cells_view, completions_view, counts, fidelity_view, visible
+from harness.report.views import axes_view, cells_view, completions_view, counts, fidelity_view
 
 CALM = "Nothing stands out: all cells ended well, the ledgers are lawful, no share is out of bounds."
-SPECIAL = re.compile(r"([\\`*_{}\[\]#|~!])")
-
-
-def escape(text: Any) -> str:
-    """Untrusted text within a table cell or a paragraph: nothing in it is markup, and it stays on one line."""
-    plain = " ".join(visible(str(text)).split())
-    plain = SPECIAL.sub(r"\\\1", plain)
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def code(text: Any) -> str:
-    """A name of code, in a cell; text with a backtick or a bar in it is escaped instead."""
-    plain = " ".join(visible(str(text)).split())
-    return escape(plain) if not plain or "`" in plain or "|" in plain else f"`{plain}`"
-
-
-def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    """A table; its cells are Markdown already."""
-    return [
-        "| " + " | ".join(head) + " |",
-        "|" + " --- |" * len(head),
-        *("| " + " | ".join(cells) + " |" for cells in lines),
-        "",
-    ]
 
 
 def render_markdown(model: ReportModel, figures: str = "figures") -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.report.build import build_report, write_report
-from harness.report.markdown import escape
+from harness.report.markup import escape
 from harness.report.measured import load_manifest
 from harness.report.model import ReportModel
 from harness.report.scrub import scrub

@@ -1,7 +1,8 @@
 import re
 from itertools import pairwise
 
-from harness.report.markdown import escape, render_markdown
+from harness.report.markdown import render_markdown
+from harness.report.markup import escape
 from harness.report.model import ReportModel
 from tests.report.reports import HOSTILE, report
 
