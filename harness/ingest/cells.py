@@ -12,8 +12,10 @@ import pyarrow as pa
 MEMORY = "96MB"
 SAMPLE = 200_000
 """About so many cells of a file are compared with those of another: enough to tell two runs apart."""
-SAME_PRINTED = "abs(a.value - b.value) <= greatest(1e-3 * greatest(abs(a.value), abs(b.value)), 5.1e-4)"
-"""One number printed with three decimals or three digits, and whole elsewhere."""
+SAME_PRINTED = (
+    "(a.value = b.value or abs(a.value - b.value) <= greatest(1e-3 * greatest(abs(a.value), abs(b.value)), 5.1e-4))"
+)
+"""One number printed with three decimals or three digits, and whole elsewhere. NaN is NaN."""
 BATCH_ROWS = 64 * 1024
 
 
@@ -54,7 +56,7 @@ class Cells:
         every = max(1, values // SAMPLE)
         query = f"""
             select count(*), count(*) filter (same), count(*) filter (same and not whole) from (
-                select bool_or({SAME_PRINTED} or isnan(a.value) and isnan(b.value)) as same,
+                select bool_or({SAME_PRINTED}) as same,
                        bool_and(isfinite(a.value) and a.value = round(a.value)) as whole
                 from read_parquet($one) a join read_parquet($other) b using (series, step)
                 where step % {every} = 0 group by series, step)"""

@@ -19,8 +19,8 @@ SAME_KEYS = 0.9
 @dataclass
 class Group:
     """Files of one run. `base` is what to add to the numbers of a file's attempts: a file that goes on after another
-    counts on from it. `told_twice` are the series of a file that another has too and tells
-    the steps of. `joined` says why each further file is taken to be of the run."""
+    counts on from it. `told_twice` are the series of a file that another has too and tells the steps of. `joined`
+    says why each further file is taken to be of the run."""
 
     files: list[StagedFile]
     base: dict[str, int] = field(default_factory=dict)
@@ -32,6 +32,12 @@ class Group:
         self.files.append(file)
         self.base[file.name] = base
         self.joined.append(f"{file.name}: {why}")
+
+    def add_before(self, file: StagedFile, other: StagedFile) -> None:
+        """Take in what was written before another of its files, so that the attempts of that one count on from it."""
+        base, more = self.base[other.name], _most_attempts(file)
+        self.base = {name: number + more if number >= base else number for name, number in self.base.items()}
+        self.add(file, base, f"was left where {other.name} goes on, beside it")
 
     def add_part(self, file: StagedFile, other: StagedFile) -> None:
         """Take in what the same dump has of another step; of its files, which may be thousands, it is told once."""
@@ -95,6 +101,9 @@ def _joins(file: StagedFile, group: Group, series: Sequence[Series], cells: Cell
         if _goes_on(other, file):
             base = group.base[other.name] + _most_attempts(other)
             group.add(file, base, f"goes on where {other.name} was left, beside it")
+            return True
+        if _goes_on(file, other):
+            group.add_before(file, other)
             return True
         contradicted = True
     complementary = not contradicted and any(_complementary(file, one) for one in group.files)
