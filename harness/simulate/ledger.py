@@ -92,7 +92,9 @@ class Ledger:
         if served[1] > served[0]:
             self._span(MAIN, span("weight_sync", "publication", *served, **at))
         replicas = self._settings.rollout.replicas
-        row = {"published_version": number, "policy_version": version, "kind": "full", "bytes": 0, "ok": True}
+        moved = self._settings.publication.bytes
+        kind = {"kind": "full" if moved else "shared", "bytes": moved}
+        row = {"published_version": number, "policy_version": version, "ok": True} | kind
         times = {"t_start": ns(prepared[0]), "t_end": ns(served[1])}
         self._write(MAIN, "publications", [row | times | {"replicas": replicas, "acknowledged": replicas}])
         self._served.append((ns(served[1]), number))

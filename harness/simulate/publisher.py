@@ -29,8 +29,12 @@ class Publisher:
     def first(self, version: int, number: int) -> None:
         """Serve a version from now on, as a job that begins, or begins anew."""
         now = self._env.now
-        self.number, self._ready, self._handing, self._life = number, None, False, self._life + 1
+        self.number = number
         self._recorder.published(number, version, (now, now), (now, now))
+
+    def stop(self) -> None:
+        """The job died: what was being published is not."""
+        self._ready, self._handing, self._life = None, False, self._life + 1
 
     def publish(self, version: int) -> Process:
         """Prepare a version once the one before is served; the trainer does not wait for this one, but at a barrier."""

@@ -89,10 +89,11 @@ class Trainer:
 class Publication:
     """The trainer prepares a version in `prepare_s`; all replicas take it up in `activate_s`, a barrier. `in_flight`:
     `wait` lets running requests end first, `pause` stops them meanwhile, so that a completion may have several
-    versions."""
+    versions. `bytes` are what it moves; 0 where trainer and engine share their weights."""
 
     prepare_s: float
     activate_s: float
+    bytes: int
     in_flight: str
     CHOICES: ClassVar = {"in_flight": ("wait", "pause")}
 

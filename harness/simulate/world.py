@@ -198,6 +198,7 @@ class World:
     def _restart(self) -> Process:
         """The job died: what is in no checkpoint is lost; restore, and go on."""
         self._life += 1
+        self._publisher.stop()
         died, saved = self.env.now, self._saved
         kept = saved.waiting if self.settings.checkpoint.queue == "keep" else []
         held = {group for group, _ in saved.waiting}

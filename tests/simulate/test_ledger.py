@@ -31,6 +31,8 @@ RUNS = {
                                  "checkpoint.seconds=0.3"]),
     "all die": ("deep", ["trainer.mtbf_s=8", "rollout.mtbf_s=60", "rollout.repair_s=2", "checkpoint.every=2",
                          "checkpoint.seconds=1", "checkpoint.background=true", "checkpoint.queue=discard"]),
+    "dies while it publishes": ("shallow", ["trainer.mtbf_s=3", "trainer.restart_s=1", "publication.activate_s=0.6",
+                                            "checkpoint.every=1"]),
     "no checkpoint": ("shallow", ["trainer.mtbf_s=12"]),
 }  # fmt: skip
 
