@@ -72,7 +72,15 @@ def _below(path: Path) -> Iterator[Source]:
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
         for file in (Path(base, name) for name in sorted(files)):
             if file.is_file() and _may_be_log(file):
-                yield from _of_file(file)
+                yield from _within(file)
+
+
+def _within(file: Path) -> list[Source]:
+    """A file of a folder. One that may not be read stops no other: whoever opens it is told."""
+    try:
+        return list(_of_file(file))
+    except UserError:
+        return [Source(str(file), None, partial(_open, file))]
 
 
 def _may_be_log(path: PurePath) -> bool:

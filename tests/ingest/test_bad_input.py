@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,26 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     path.chmod(0)
     code, _, said = command("ingest", path, "--output", tmp_path / "runs")
     assert (code, "cannot be read" in said) == (4, True)
+
+
+def test_a_file_of_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("locked.log", "run.log"):
+        (folder / name).write_text(verl_log([1, 2]))
+    opened = Path.open
+
+    def refused(path: Path, *words: Any, **named: Any) -> Any:
+        if path.name == "locked.log":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *words, **named)
+
+    monkeypatch.setattr(Path, "open", refused)
+    (told,) = ingested(tmp_path / "runs", folder)
+    assert told["steps"] == 2
+    assert [warning.partition(": ")[2] for warning in told["warnings"]] == [
+        "cannot be read: [Errno 13] Permission denied"
+    ]
 
 
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
