@@ -77,7 +77,8 @@ def _index(results: Path, target: Path, model: ReportModel) -> None:
     if not index.exists():
         index.write_text(INDEX_HEAD, encoding="utf-8")
     systems = ", ".join(f"{name} {said['version']}" for name, said in sorted(model.adapters.items()))
-    task = f"{model.task.get('task')}, {model.task.get('model')}, {model.task.get('track')}"
+    named = [model.task[key] for key in ("task", "model", "track") if key in model.task]
+    task = ", ".join(named) or "recorded elsewhere"
     link = f"[{model.run_id}]({target.relative_to(results).as_posix()}/report.md)"
     cells = [model.created[:10], model.profile, escape(task), escape(systems), counts(model), link]
     with index.open("a", encoding="utf-8") as file:
