@@ -62,7 +62,7 @@ class Collector:
         """Give every replica that has room something to do, one request each in turn."""
         touched: dict[Replica, None] = {}
         unfit: list[Replica] = []
-        while self._roomy and (self._pending or self._ask()) and not self._held:
+        while self._roomy and not self._held and (self._pending or self._ask()):
             replica = next(iter(self._roomy))
             del self._roomy[replica]
             if not replica.has_room(self._pending[0]):
