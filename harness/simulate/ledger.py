@@ -45,7 +45,6 @@ class Ledger:
         self._attempt, self._attempt_start = 0, 0.0
         self._mark: Row | None = None
         self._taking: Row | None = None
-        self._dead: list[LedgerWriter] = []
 
     def queue(
         self, t: float, event: str, records: int, tokens: int, depth: tuple[int, int, int], reason: str | None
@@ -140,7 +139,6 @@ class Ledger:
         self._note(f"attempt:{self._attempt}", note)
         for writer in self._writers.values():
             writer.flush()
-        self._dead += self._writers.values()
         self._writers = {}
         self._attempt, self._attempt_start = self._attempt + 1, t
 

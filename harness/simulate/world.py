@@ -55,7 +55,7 @@ class World:
         self._expected = batch_tokens(settings) * (1 / rates.arrival + 1 / rates.trainer)
         self._publisher = Publisher(self.env, settings, self._collector, recorder)
         self._step = self._version = self._depth = self._batch = 0
-        self._life, self._down = 0, False
+        self._life, self._down, self._saving = 0, False, False
         self._saved = BEGINNING
         self._news = self.env.event()
         self._end = 0.0
@@ -143,10 +143,11 @@ class World:
                 return
 
     def _keep(self) -> Process:
-        """Save, if it is time."""
+        """Save, if it is time and nothing is being saved in the background."""
         asked = self.settings.checkpoint
-        if not asked.every or self._batch % asked.every:
+        if not asked.every or self._batch % asked.every or self._saving:
             return
+        self._saving = True
         waiting = [(group, list(group.samples)) for group in self._queue.groups]
         state = Saved(self._step, self._version, self._publisher.number, self._batch, waiting)
         self._recorder.saved(state.batches(self.settings.batch))
@@ -158,7 +159,7 @@ class World:
 
     def _kept(self, state: Saved, start: float, life: int) -> None:
         if life == self._life:
-            self._saved = state
+            self._saved, self._saving = state, False
             self._recorder.checkpointed(state.step, state.version, start, self.env.now)
 
     def _begin_failures(self) -> None:
@@ -197,7 +198,7 @@ class World:
 
     def _restart(self) -> Process:
         """The job died: what is in no checkpoint is lost; restore, and go on."""
-        self._life += 1
+        self._life, self._saving = self._life + 1, False
         self._publisher.stop()
         died, saved = self.env.now, self._saved
         kept = saved.waiting if self.settings.checkpoint.queue == "keep" else []

@@ -33,6 +33,8 @@ RUNS = {
                          "checkpoint.seconds=1", "checkpoint.background=true", "checkpoint.queue=discard"]),
     "dies while it publishes": ("shallow", ["trainer.mtbf_s=3", "trainer.restart_s=1", "publication.activate_s=0.6",
                                             "checkpoint.every=1"]),
+    "dies in a long save": ("shallow", ["trainer.mtbf_s=9", "checkpoint.every=1", "checkpoint.seconds=4",
+                                       "checkpoint.background=true"]),
     "no checkpoint": ("shallow", ["trainer.mtbf_s=12"]),
 }  # fmt: skip
 
