@@ -1,50 +1,17 @@
 """How near OpenRLHF comes to each task setting, from what was asked and what its trainer held."""
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from harness.execute.adapter import Fidelity
+from harness.execute.fidelity import FrameworkFidelity, Held, Judge, Judged
 
-Grade = Literal["exact", "approximated", "unsupported"]
-Held = Mapping[str, Any]
-Judged = tuple[Grade, str]
-Judge = Callable[[Held, Held], Judged]
-
-CHECKED_BY_HARNESS = ("name", "warmup_steps", "verifier_timeout_s", "problems", "dataset", "generator")
-"""Task keys that OpenRLHF never sees: the harness itself carries them out, the same for every framework."""
 BY_PLUG_IN = "no flag: our agent executor sets it on vLLM's sampling parameters"
 
 
 def fidelity_rows(cell: Mapping[str, Any], held: Held) -> list[Fidelity]:
     """One row a task setting, in the task's order, and one for the track."""
-    rows = [_row(setting, asked, cell["task"], held) for setting, asked in cell["task"].items()]
-    return [*rows, _track_row(cell, held)]
-
-
-def _row(setting: str, asked: Any, task: Held, held: Held) -> Fidelity:
-    if setting in CHECKED_BY_HARNESS:
-        return Fidelity(setting, asked, asked, "exact", "the harness's own; OpenRLHF does not see it")
-    if setting not in held:
-        return Fidelity(setting, asked, None, "unsupported", "OpenRLHF has no such setting")
-    if setting in ("std_ddof", "advantage_eps") and task["advantage_std"] == "none":
-        return Fidelity(setting, asked, None, "exact", "not used: advantages are not divided")
-    if not _same(asked, held[setting]):
-        different: Judged = ("approximated", "OpenRLHF's trainer held another value than asked")
-        return Fidelity(setting, asked, held[setting], *_DIFFERENT.get(setting, different))
-    grade, note = _SPECIAL.get(setting, _plain)(task, held)
-    return Fidelity(setting, asked, held[setting], grade, note)
-
-
-def _same(asked: Any, in_force: Any) -> bool:
-    numbers = (int, float)
-    if isinstance(asked, numbers) and isinstance(in_force, numbers):
-        return math.isclose(asked, in_force, rel_tol=1e-9)
-    return bool(asked == in_force)
-
-
-def _plain(_: Held, __: Held) -> Judged:
-    return "exact", ""
+    return [*_OPENRLHF.rows(cell["task"], held), _track_row(cell, held)]
 
 
 def _steps(_: Held, __: Held) -> Judged:
@@ -131,6 +98,9 @@ _DIFFERENT: dict[str, Judged] = {
     "mask_truncated": ("unsupported", "OpenRLHF can scale a truncated completion's reward, not leave it out"),
     "precision": ("approximated", "OpenRLHF's own, in trainer and engine: on a GPU there is no other"),
 }
+
+
+_OPENRLHF = FrameworkFidelity("OpenRLHF", _DIFFERENT, _SPECIAL)
 
 
 def _track_row(cell: Mapping[str, Any], held: Held) -> Fidelity:

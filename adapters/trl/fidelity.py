@@ -1,57 +1,16 @@
 """How near TRL comes to each task setting, from what was asked and what TRL's objects held."""
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from adapters.trl.settings import uses_vllm
 from harness.execute.adapter import Fidelity
-
-Grade = Literal["exact", "approximated", "unsupported"]
-Held = Mapping[str, Any]
-Judged = tuple[Grade, str]
-Judge = Callable[[Held, Held], Judged]
-
-CHECKED_BY_HARNESS = ("name", "warmup_steps", "verifier_timeout_s", "problems", "dataset", "generator")
-"""Task keys that TRL never sees: the harness itself carries them out, the same for every framework."""
+from harness.execute.fidelity import FrameworkFidelity, Held, Judge, Judged
 
 
 def fidelity_rows(cell: Mapping[str, Any], held: Held) -> list[Fidelity]:
     """One row a task setting, in the task's order, and one for the track."""
-    rows = [_row(setting, asked, cell, held) for setting, asked in cell["task"].items()]
-    return [*rows, _track_row(cell, held)]
-
-
-def _row(setting: str, asked: Any, cell: Mapping[str, Any], held: Held) -> Fidelity:
-    if setting in CHECKED_BY_HARNESS:
-        return Fidelity(setting, asked, asked, "exact", "the harness's own; TRL does not see it")
-    if setting not in held:
-        return Fidelity(setting, asked, None, "unsupported", "TRL has no such setting")
-    in_force = held[setting]
-    if setting in ("std_ddof", "advantage_eps") and cell["task"]["advantage_std"] == "none":
-        return Fidelity(setting, asked, None, "exact", "not used: advantages are not divided")
-    if not _same(asked, in_force):
-        return Fidelity(setting, asked, in_force, *_different(setting))
-    grade, note = _SPECIAL.get(setting, _plain)(cell["task"], held)
-    return Fidelity(setting, asked, in_force, grade, note)
-
-
-def _same(asked: Any, in_force: Any) -> bool:
-    if isinstance(asked, float) or isinstance(in_force, float):
-        return asked is not None and in_force is not None and math.isclose(asked, in_force, rel_tol=1e-9)
-    return bool(asked == in_force)
-
-
-def _different(setting: str) -> Judged:
-    if setting == "advantage_eps":
-        return "approximated", "TRL's source holds 1e-4"
-    if setting == "std_ddof":
-        return "unsupported", "TRL's source divides by n - 1"
-    return "approximated", "TRL's objects hold another value than asked"
-
-
-def _plain(_: Held, __: Held) -> Judged:
-    return "exact", ""
+    return [*_TRL.rows(cell["task"], held), _track_row(cell, held)]
 
 
 def _loss(task: Held, held: Held) -> Judged:
@@ -117,6 +76,13 @@ _SPECIAL: dict[str, Judge] = {
     "std_ddof": _constant,
     "advantage_eps": _constant,
 }
+
+
+_DIFFERENT: dict[str, Judged] = {
+    "advantage_eps": ("approximated", "TRL's source holds 1e-4"),
+    "std_ddof": ("unsupported", "TRL's source divides by n - 1"),
+}
+_TRL = FrameworkFidelity("TRL", _DIFFERENT, _SPECIAL)
 
 
 def _track_row(cell: Mapping[str, Any], held: Held) -> Fidelity:

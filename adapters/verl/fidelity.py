@@ -5,75 +5,31 @@
 `optimizer`, `weight_dtype`, `ignore_eos`. Files named here are those of the verl 0.9.1 package.
 """
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from harness.execute.adapter import Fidelity
+from harness.execute.fidelity import FrameworkFidelity, Held, Judge, Judged
 
-Grade = Literal["exact", "approximated", "unsupported"]
-Settings = Mapping[str, Any]
-Judged = tuple[Grade, str]
-Judge = Callable[[Settings, Settings], Judged]
-
-CHECKED_BY_HARNESS = ("name", "warmup_steps", "verifier_timeout_s", "problems", "dataset", "generator")
-"""Task keys that verl never sees: the harness itself carries them out, the same for every framework."""
 NEVER = {"min_p": 0.0, "mask_truncated": False}
 """Task settings that verl has no name for, and what it does in their place."""
 DUAL_CLIP_OFF = 1e3
 """From this `clip_ratio_c` on, dual clip removes no gradient: no ratio is as large (verl bounds log-ratios at 20)."""
 
 
-def fidelity_rows(cell: Mapping[str, Any], held: Settings) -> list[Fidelity]:
+def fidelity_rows(cell: Mapping[str, Any], held: Held) -> list[Fidelity]:
     """One row a task setting, in the task's order, and one for the track."""
-    rows = [_row(setting, asked, cell["task"], NEVER | dict(held)) for setting, asked in cell["task"].items()]
-    return [*rows, _track_row(cell["track"], held)]
+    return [*_VERL.rows(cell["task"], NEVER | dict(held)), _track_row(cell["track"], held)]
 
 
-def _row(setting: str, asked: Any, task: Settings, held: Settings) -> Fidelity:
-    if setting in CHECKED_BY_HARNESS:
-        return Fidelity(setting, asked, asked, "exact", "the harness's own; verl does not see it")
-    if setting not in held:
-        return Fidelity(setting, asked, None, "unsupported", "verl has no such setting")
-    in_force = held[setting]
-    if setting in ("std_ddof", "advantage_eps") and task["advantage_std"] == "none":
-        return Fidelity(setting, asked, None, "exact", "not used: advantages are not divided")
-    if not _same(asked, in_force):
-        return Fidelity(setting, asked, in_force, *_different(setting))
-    grade, note = _SPECIAL.get(setting, _plain)(task, held)
-    return Fidelity(setting, asked, in_force, grade, note)
-
-
-def _same(asked: Any, in_force: Any) -> bool:
-    if isinstance(asked, float) or isinstance(in_force, float):
-        return asked is not None and in_force is not None and math.isclose(asked, in_force, rel_tol=1e-9)
-    return bool(asked == in_force)
-
-
-def _different(setting: str) -> Judged:
-    """What it means that verl holds another value than asked."""
-    known: dict[str, Judged] = {
-        "advantage_eps": ("approximated", "verl's source holds 1e-6 (core_algos.py compute_grpo_outcome_advantage)"),
-        "std_ddof": ("unsupported", "verl's source divides by n - 1 (torch.std)"),
-        "min_p": ("unsupported", "verl's sampling parameters have no min_p (agent_loop.py generate_sequences)"),
-        "mask_truncated": ("unsupported", "verl trains on truncated completions"),
-        "precision": ("approximated", "the training forward pass runs under autocast, as verl does by default"),
-    }
-    return known.get(setting, ("approximated", "verl's objects hold another value than asked"))
-
-
-def _plain(_: Settings, __: Settings) -> Judged:
-    return "exact", ""
-
-
-def _loss(_: Settings, held: Settings) -> Judged:
+def _loss(_: Held, held: Held) -> Judged:
     note = (
         f"loss_agg_mode {held['verl.loss_agg_mode']}, over the {{}} of each optimizer step, all micro-batches and ranks"
     )
     return "exact", note.format("completions" if held["verl.loss_agg_mode"].startswith("seq") else "tokens")
 
 
-def _minibatches(task: Settings, held: Settings) -> Judged:
+def _minibatches(task: Held, held: Held) -> Judged:
     if task["minibatches"] == 1:
         return "exact", ""
     if held["verl.shuffle"]:
@@ -82,13 +38,13 @@ def _minibatches(task: Settings, held: Settings) -> Judged:
     return "approximated", f"{order} (replay_buffer.py _materialize_batch)"
 
 
-def _clip_low(_: Settings, held: Settings) -> Judged:
+def _clip_low(_: Held, held: Held) -> Judged:
     if held["verl.bypass_mode"]:
         return "exact", "of the ratio to the sampling engine's own log-probs (bypass_mode): no old policy is recomputed"
     return "exact", "of the ratio to log-probs that the trainer recomputes before the batch's first optimizer step"
 
 
-def _clip_high(_: Settings, held: Settings) -> Judged:
+def _clip_high(_: Held, held: Held) -> Judged:
     bound = held["verl.clip_ratio_c"]
     if bound < DUAL_CLIP_OFF:
         return "approximated", f"dual clip: a ratio over {bound:g} with a negative advantage has no gradient either"
@@ -96,7 +52,7 @@ def _clip_high(_: Settings, held: Settings) -> Judged:
 
 
 def _sampling(knob: str, off: float) -> Judge:
-    def judge(task: Settings, _: Settings) -> Judged:
+    def judge(task: Held, _: Held) -> Judged:
         if task[knob] == off:
             return "exact", ""
         return "exact", f"{knob} shapes what is sampled; verl's trainer log-probs model the temperature alone"
@@ -104,13 +60,13 @@ def _sampling(knob: str, off: float) -> Judge:
     return judge
 
 
-def _schedule(task: Settings, _: Settings) -> Judged:
+def _schedule(task: Held, _: Held) -> Judged:
     if task["lr_schedule"] == "constant" or task["minibatches"] * task["inner_epochs"] == 1:
         return "exact", ""
     return "approximated", "verl moves its schedule once a generated batch, not once an optimizer step"
 
 
-def _weight_decay(task: Settings, held: Settings) -> Judged:
+def _weight_decay(task: Held, held: Held) -> Judged:
     if not task["weight_decay"]:
         return "exact", ""
     if held["verl.strategy"] == "megatron":
@@ -118,23 +74,23 @@ def _weight_decay(task: Settings, held: Settings) -> Judged:
     return "exact", "on all parameters, biases and norms included"
 
 
-def _precision(task: Settings, held: Settings) -> Judged:
+def _precision(task: Held, held: Held) -> Judged:
     if task["precision"] == "float32":
         return "exact", f"weights {held['verl.weight_dtype']}, no autocast"
     return "approximated", f"autocast; weights, gradients and optimizer states stay {held['verl.weight_dtype']}"
 
 
-def _kl(task: Settings, _: Settings) -> Judged:
+def _kl(task: Held, _: Held) -> Judged:
     if not task["kl_beta"]:
         return "exact", "no reference model is loaded"
     return "exact", "k3 estimate against the starting checkpoint, in the loss, held within 10 a token"
 
 
-def _optimizer(_: Settings, held: Settings) -> Judged:
+def _optimizer(_: Held, held: Held) -> Judged:
     return "exact", str(held["verl.optimizer"])
 
 
-def _constant(_: Settings, __: Settings) -> Judged:
+def _constant(_: Held, __: Held) -> Judged:
     return "exact", "a constant of verl's source (core_algos.py compute_grpo_outcome_advantage)"
 
 
@@ -156,7 +112,17 @@ _SPECIAL: dict[str, Judge] = {
 }
 
 
-def _track_row(asked: str, held: Settings) -> Fidelity:
+_DIFFERENT: dict[str, Judged] = {
+    "advantage_eps": ("approximated", "verl's source holds 1e-6 (core_algos.py compute_grpo_outcome_advantage)"),
+    "std_ddof": ("unsupported", "verl's source divides by n - 1 (torch.std)"),
+    "min_p": ("unsupported", "verl's sampling parameters have no min_p (agent_loop.py generate_sequences)"),
+    "mask_truncated": ("unsupported", "verl trains on truncated completions"),
+    "precision": ("approximated", "the training forward pass runs under autocast, as verl does by default"),
+}
+_VERL = FrameworkFidelity("verl", _DIFFERENT, _SPECIAL)
+
+
+def _track_row(asked: str, held: Held) -> Fidelity:
     """Completions of exactly `max_tokens` tokens are had by not stopping at the end-of-sequence token."""
     if asked == "free":
         return Fidelity("track", asked, "fixed_length" if held["verl.ignore_eos"] else "free", "exact", "")

@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 
-from adapters.openrlhf.fidelity import CHECKED_BY_HARNESS, fidelity_rows
+from adapters.openrlhf.fidelity import fidelity_rows
 from adapters.openrlhf.held import STD_DDOF, STD_EPS
 from harness.execute.adapter import Fidelity
+from harness.execute.fidelity import CHECKED_BY_HARNESS
 from tests.adapters.openrlhf.cells import cell_of
 
 OWN: dict[str, Any] = {
