@@ -237,7 +237,6 @@ def _cpu() -> Overrides:
         f"{ROLLOUT}.enforce_eager": True,
         f"{ROLLOUT}.free_cache_engine": False,
         f"+{ROLLOUT}.enable_sleep_mode": False,
-        f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes": 512,
         f"+{engine}.async_scheduling": False,
         f"+{engine}.distributed_executor_backend": "uni",
         f"+{engine}.kv_cache_memory_bytes": 256 << 20,
