@@ -14,6 +14,7 @@ from benchmarks import (
     observer,
     publication,
     report_scale,
+    simulated_scale,
     simulator,
 )
 
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "asynchrony": asynchrony.main,
     "lag": lag_sweep.main,
     "simulator": simulator.main,
+    "scale": simulated_scale.main,
 }
 
 

@@ -19,6 +19,7 @@ BELOW = {
     "ingest": {"execute", "audit", "contract"},
     "measure": {"contract", "theory"},
     "simulate": {"execute", "theory", "contract"},
+    "validate": {"simulate", "audit", "theory", "contract"},
     "compare": {"measure", "contract"},
     "report": {"compare", "measure", "audit", "theory", "contract"},
     "commands": {"execute", "ingest", "report", "compare", "measure", "audit", "theory", "contract", "simulate"},

@@ -88,6 +88,12 @@ def read_table(path: Path) -> list[Case]:
     return _with_family(_beside_the_first(cases))
 
 
+def cases_of_rows(rows: Sequence[Row], name: str) -> list[Case]:
+    """The cases of rows that were read already; `name` says where they stand."""
+    found = [case for number, row in enumerate(rows) if (case := _case(row, name, 0, number))]
+    return _with_family(_beside_the_first(found))
+
+
 def _json_rows(text: str) -> Iterator[tuple[int, Row]]:
     for rows in _lists_of(json.loads(text)):
         for row in rows:

@@ -1,0 +1,1 @@
+"""What the formulas and the simulator predict, beside what was published by others."""
