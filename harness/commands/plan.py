@@ -1,4 +1,4 @@
-"""Commands that plan before anything is rented: plan memory, pipeline, queue, checkpoint, simulate."""
+"""Commands that plan before anything is rented: plan memory, pipeline, queue, checkpoint, simulate, what-if."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +9,10 @@ from rich.table import Table
 
 from harness.commands.plan_formulas import plan_checkpoint, plan_pipeline, plan_queue
 from harness.commands.plan_memory import plan_memory
-from harness.commands.words import AsJson, Output, Overrides, one_line_errors, print_json
+from harness.commands.plan_what_if import print_what_if, what_if
+from harness.commands.plan_what_if_check import compare_with, print_comparison_of
+from harness.commands.words import AsJson, Output, Overrides, RunName, one_line_errors, print_json
+from harness.execute.run_folder import find_run
 from harness.simulate.profiles import settings_of
 from harness.simulate.run_folder import SIMULATED, simulate_into
 from harness.simulate.simulate import Simulated, simulate
@@ -84,6 +87,35 @@ def plan_simulate(
     Console().print(f"simulated: {SIMULATED.format(ratios='synthetic')}", highlight=False, soft_wrap=True)
     if folder:
         Console().print(str(folder), markup=False, highlight=False, soft_wrap=True)
+
+
+@plan_app.command("what-if")
+@one_line_errors
+def plan_what_if(
+    run: RunName, overrides: Overrides = None, output: Output = Path("runs"), as_json: AsJson = False
+) -> None:
+    """From a synchronous cell that was measured: the period, lag and idle time of each layout; cell=, lag_bound=1,2."""
+    told = what_if(find_run(run, output), overrides or [])
+    if as_json:
+        print_json(told)
+    else:
+        print_what_if(told)
+
+
+@plan_app.command("what-if-check")
+@one_line_errors
+def plan_what_if_check(
+    prediction: Annotated[Path, typer.Argument(help="What `plan what-if --json` printed.")],
+    run: RunName,
+    output: Output = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """What was predicted beside what a later run measured."""
+    told = compare_with(prediction, find_run(run, output))
+    if as_json:
+        print_json(told)
+    else:
+        print_comparison_of(told)
 
 
 def _print(done: list[Simulated]) -> None:
