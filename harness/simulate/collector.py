@@ -1,6 +1,6 @@
 """The collecting side: opens groups while admission allows, gives them to replicas, and puts them into the queue."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 import numpy as np
@@ -42,7 +42,7 @@ class Collector:
         self._pending: deque[Request] = deque()
         self._roomy: dict[Replica, None] = dict.fromkeys(self.replicas)
         self._tickets: dict[Group, Ticket] = {}
-        self._open: deque[Ticket] = deque()
+        self._open: OrderedDict[Ticket, None] = OrderedDict()
         self._asked_groups = 0
         self.running = 0
         self.most = asked.replicas * (1 if asked.request == "part" else asked.slots)
@@ -134,7 +134,7 @@ class Collector:
             return False
         groups = [self._group() for _ in range(self._ticket_size())]
         ticket = Ticket(groups, len(groups))
-        self._open.append(ticket)
+        self._open[ticket] = None
         self.unput += len(groups)
         for group in groups:
             self._tickets[group] = ticket
@@ -187,11 +187,11 @@ class Collector:
     def _put_ready(self, ticket: Ticket) -> None:
         """Put what has its turn."""
         if self._settings.order == "finished":
-            self._open.remove(ticket)
+            del self._open[ticket]
             self._put(ticket)
         else:
-            while self._open and not self._open[0].waiting:
-                self._put(self._open.popleft())
+            while self._open and not next(iter(self._open)).waiting:
+                self._put(self._open.popitem(last=False)[0])
         self.arrived()
         self.fill()
 

@@ -81,7 +81,7 @@ class Request:
         self.lane = self.verifier = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Ticket:
     """Groups that go into the queue together, in the order in which they were asked for."""
 
