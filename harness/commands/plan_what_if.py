@@ -66,9 +66,9 @@ def print_what_if(told: Mapping[str, Any]) -> None:
     for row in told["predictions"]:
         table.add_row(*_cells(row))
     console.print(table)
-    for row in told["predictions"]:
-        if row["refused"]:
-            console.print(f"{row['layout']}: {row['refused']}", markup=False)
+    refused = {row["refused"]: None for row in told["predictions"] if row["refused"]}
+    for why in refused:
+        console.print(f"refused: {why}", markup=False)
     console.print(f"interval: {told['interval']}", markup=False)
     console.print("not held by this calibration:")
     for line in told["not_held"]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.simulate.calibrate import Calibration, Decoding, decoding_law
 from harness.simulate.calibrate_cores import Role, stretched
-from harness.simulate.calibrate_spans import COLLECT, SIDES, Batches
+from harness.simulate.calibrate_spans import COLLECT, SIDES, Batches, Floats
 from harness.simulate.reading import build
 from harness.simulate.records import Sample
 from harness.simulate.settings import Settings
@@ -67,8 +67,8 @@ def predict(found: Calibration, variant: Variant, *, batches: int, resamples: in
     ]
     intervals = {}
     for name in FIGURES if drawn else ():
-        low, high = np.percentile([each[name] for each in drawn], INTERVAL).tolist()
-        intervals[name] = low, high
+        ends: Floats = np.percentile([each[name] for each in drawn], INTERVAL)
+        intervals[name] = float(ends[0]), float(ends[1])
     return Prediction(variant, centre, intervals)
 
 
