@@ -40,7 +40,7 @@ def what_if(folder: Path, given: Sequence[str]) -> dict[str, Any]:
     return {
         "run": found.run,
         "cell": found.cell,
-        "words": list(given),
+        "command": " ".join(["rlaxes plan what-if", folder.name, *given]),
         "rlaxes": rlaxes_version(),
         "calibration": _told(found),
         "predictions": [_row(found, prediction) for prediction in predictions],

@@ -13,7 +13,6 @@ from harness.errors import UserError
 from harness.simulate.calibrate_spans import SIDE_OF, Batches, Floats, pooled, read_batches
 from harness.simulate.reading import nearest
 
-NO_TIMEOUT = 1e9
 TELLING = 2.0
 """Standard errors that a coefficient of the decoding law has to be above zero to be believed."""
 
@@ -57,7 +56,6 @@ class Calibration:
     rollout_threads: int
     trainer_threads: int
     cores: int | None
-    timeout_s: float
     limits: Mapping[str, Any]
     batches: Batches
 
@@ -111,7 +109,6 @@ def calibrate(folder: Path, cell: str | None) -> Calibration:
         rollout_threads=int(pools.get("rollout_threads") or 1),
         trainer_threads=int(pools.get("trainer_threads") or 1),
         cores=manifest["machine"].get("cores"),
-        timeout_s=float(task.get("verifier_timeout_s") or NO_TIMEOUT),
         limits=config["adapter"].get("queue") or {},
         batches=pooled([read_batches(ledger, warmup) for ledger in ledgers]),
     )
@@ -119,11 +116,12 @@ def calibrate(folder: Path, cell: str | None) -> Calibration:
 
 def decoding_law(batches: Batches, samples: int) -> Decoding:
     """Least squares of a batch's decoding seconds on its steps and on the tokens that they gave, where the batches
-    differ enough to tell the two apart and both come out above zero; else seconds over steps alone."""
+    differ enough to tell the two apart and both come out above zero; else seconds over steps alone. No law where no
+    completion has a second token."""
     seconds = batches.stages["decode"] + batches.stages["generate"]
     steps, tokens = batches.steps, batches.tokens - samples
     mean, to_typical = float(seconds.mean()), batches.typical / float(batches.period.mean())
-    if not mean or steps.sum() == 0:
+    if not mean or not steps.any():
         return Decoding(0.0, 0.0, known=False, spread=0.0)
     design = np.stack([steps, tokens], axis=1)
     freedom = len(seconds) - 2

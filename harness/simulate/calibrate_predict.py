@@ -20,6 +20,8 @@ NO_TRANSFER = "calls and transfers between processes were not measured: calibrat
 CENTRE = 5
 """How many times as long what stands in the middle is simulated, so that its own draws add little."""
 TRAINING = ("passes", "update", "logp", "publish")
+NO_TIMEOUT = 1e9
+"""A verdict's seconds hold what waiting for slow ones took."""
 NO_TIME = 1e-9
 """Seconds that stand for none where the simulator needs some."""
 
@@ -109,7 +111,7 @@ def settings_of_variant(found: Calibration, measured: Batches, variant: Variant,
             "mtbf_s": None,
             "repair_s": 0,
         },
-        "verifier": {"workers": 1, "seconds": part["verdict"] / found.samples, "timeout_s": found.timeout_s},
+        "verifier": {"workers": 1, "seconds": part["verdict"] / found.samples, "timeout_s": NO_TIMEOUT},
         "trainer": {
             "fixed_s": part["passes"] / found.updates,
             "s_per_token": 0,
@@ -141,11 +143,13 @@ def _parts(found: Calibration, measured: Batches, variant: Variant) -> dict[str,
     apart = found.placement == variant.placement
     stage = {name: measured.part(values) for name, values in measured.stages.items()}
     gap = {side: measured.part(measured.within[side], *([measured.between[side]] if apart else [])) for side in SIDES}
+    decode = stage["decode"] + stage["generate"]
+    before = stage["prompt_prep"] + stage["prefill"] + gap["rollout"]
     return {
         "prompt_prep": stage["prompt_prep"],
-        "before": stage["prompt_prep"] + stage["prefill"] + gap["rollout"],
+        "before": before if measured.steps.any() else before + decode,
         "verdict": stage["verifier"] + stage[COLLECT] + gap["verdict"],
-        "decode": stage["decode"] + stage["generate"],
+        "decode": decode if measured.steps.any() else 0.0,
         "passes": stage["forward_backward"] * found.ranks / variant.ranks,
         "update": stage["batch_assembly"] + stage["optimizer_step"] + gap["train"],
         "logp": stage["logprob_recompute"] * found.ranks / variant.ranks,

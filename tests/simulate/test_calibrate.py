@@ -70,6 +70,11 @@ def test_ranks_are_taken_to_scale_and_replicas_share_the_prompts(tmp_path: Path)
     assert period(folder, "disaggregated_sync", replicas=2) == pytest.approx(WHOLE - halved)
 
 
+def test_the_time_of_completions_of_one_token_is_not_lost(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, times(), lengths=[(1, 1, 1, 1)] * 6)
+    assert period(folder, "disaggregated_sync") == pytest.approx(WHOLE)
+
+
 def test_lag_follows_the_bound(tmp_path: Path) -> None:
     found = calibrate(write_run(tmp_path, times()), None)
     told = [predict(found, Variant("disaggregated_async", b, 1, 1), batches=20, resamples=0, seed=1) for b in (0, 1, 3)]
