@@ -4,9 +4,8 @@ Half of the GPUs roll out, four to a replica; half train. A failure of a trainer
 ends that replica. The rates are chosen so that both halves could be busy; no machine and no framework is meant.
 """
 
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +28,7 @@ WORDS = (
     "seed=17",
     f"group_size={GROUP}",
     "prompt_tokens=512",
-    "response_tokens={name: pareto, least: 2700, tail: 1.5, at_most: 65536}",
+    "response_tokens={name: pareto, least: 5400, tail: 1.5, at_most: 131072}",
     f"rollout.slots={SLOTS}",
     "rollout.kv_tokens=null",
     f"rollout.step_s={STEP_S}",
@@ -146,22 +145,17 @@ COLUMNS = {
 }
 
 
-def table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Markdown, a line a row."""
-    heads = [title for title, _ in COLUMNS.values()]
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    for found in rows:
-        cells = ["—" if found[key] is None else form.format(found[key]) for key, (_, form) in COLUMNS.items()]
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+def line(found: Mapping[str, Any]) -> str:
+    """A row in Markdown."""
+    cells = ["—" if found[key] is None else form.format(found[key]) for key, (_, form) in COLUMNS.items()]
+    return "| " + " | ".join(cells) + " |"
 
 
 def main() -> None:
-    """Print a table for each sweep."""
+    """Print a table for each sweep, a row as soon as it is there."""
     for kind in KINDS:
-        rows = []
-        for devices in SIZES:
-            rows.append(row(kind, devices, SHORT.get(devices, DAY) if kind.groups else DAY))
-            print(f"{kind.name}, {devices} GPUs: {rows[-1]['cpu']:.0f} s of CPU", file=sys.stderr)
         print(f"\n## {kind.name.capitalize()}: {kind.says}\n")
-        print("\n".join(table(rows)), flush=True)
+        print("| " + " | ".join(title for title, _ in COLUMNS.values()) + " |")
+        print("|" + "---|" * len(COLUMNS))
+        for devices in SIZES:
+            print(line(row(kind, devices, SHORT.get(devices, DAY) if kind.groups else DAY)), flush=True)

@@ -19,7 +19,7 @@ BUDGETS = {0.0: "verl_fa_stale_0", 0.1: "verl_fa_stale_0.1", 0.3: "verl_fa_stale
 """verl's `staleness_threshold`, and the row that was printed for it."""
 SIGMAS = (0.5, 1.1)
 """Standard deviations of the logarithm of the lengths."""
-PARTS, GROUPS, SAMPLES, STEPS = 10, 6, 16, 12
+PARTS, GROUPS, SAMPLES, STEPS = 10, 6, 16, 8
 """Batches of a step, groups of a batch (60 in a step in place of 512), completions of a group, steps."""
 MEAN, MOST_TOKENS = 4000, 28_672
 FITS = 3

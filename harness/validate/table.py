@@ -64,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Published:
-    """All rows by name; `splits` and `gains` are claims, `nemo` a list because a system may have several rows of one policy."""
+    """All rows: `stages` by name, `nemo` in the order of its page; `splits` and `gains` are what was claimed."""
 
     sources: Mapping[str, Mapping[str, str]]
     stages: Mapping[str, Row]
