@@ -62,13 +62,15 @@ KINDS = (
 )
 
 
-def scaled(kind: Kind, devices: int, seconds: float) -> Settings:
-    """The settings of a size. A checkpoint is written at `I*` for the GPUs that train, to the nearest batch."""
+def words(kind: Kind, devices: int, seconds: float) -> list[str]:
+    """What `rlaxes plan simulate --figures-only` is asked for a size. A checkpoint is written at `I*` for the GPUs that
+    train, to the nearest batch."""
     training = devices // 2
     between = job_between_failures(DEVICE_HOURS * 3600, training)
     groups = kind.groups or training
     replicas = training // PER_REPLICA
-    words = [
+    limit = "null" if kind.overlap == "synchronous" else groups * GROUP
+    asked = [
         *WORDS,
         f"overlap={kind.overlap}",
         f"seconds={seconds}",
@@ -77,14 +79,17 @@ def scaled(kind: Kind, devices: int, seconds: float) -> Settings:
         f"verifier.workers={max(devices // 8, 4)}",
         f"trainer.s_per_token={0.0085 / training}",
         f"trainer.mtbf_s={between}",
+        f"queue={{records: {limit}, tokens: null, bytes: null, age_s: null, lag: null}}",
     ]
-    limit = None if kind.overlap == "synchronous" else groups * GROUP
-    words.append(f"queue={{records: {limit or 'null'}, tokens: null, bytes: null, age_s: null, lag: null}}")
-    (plain,) = settings_of(words)
+    (plain,) = settings_of(asked)
     decoding = groups * GROUP * plain.response_tokens.mean * STEP_S / (replicas * SLOTS)
     every = max(round(best_interval(WRITE_S, between) / max(decoding, 10)), 1)
-    words.append(f"checkpoint={{every: {every}, seconds: {WRITE_S}, background: false, queue: keep}}")
-    (settings,) = settings_of(words)
+    return [*asked, f"checkpoint={{every: {every}, seconds: {WRITE_S}, background: false, queue: keep}}"]
+
+
+def scaled(kind: Kind, devices: int, seconds: float) -> Settings:
+    """The settings of a size."""
+    (settings,) = settings_of(words(kind, devices, seconds))
     return settings
 
 
