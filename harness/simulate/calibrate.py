@@ -38,7 +38,7 @@ class Calibration:
         updates: optimizer steps over one batch.
         prompt_tokens: mean of a prompt.
         replicas, ranks: processes that generated and that trained.
-        rollout_threads, trainer_threads: that each of them computes with; 1 where the configuration does not say.
+        rollout_threads, trainer_threads: that each of them computes with, as configured.
         cores: of the machine; None where its manifest does not say.
         limits: of the queue, as the cell was configured.
     """
@@ -92,7 +92,8 @@ def calibrate(folder: Path, cell: str | None) -> Calibration:
         ledgers = [read_cell(folder / "ledger", each) for each in cells]
     except ValueError as error:
         raise UserError(str(error)) from error
-    pools = config["adapter"].get("pools") or {}
+    threads = config["profile"].get("threads") or 1
+    pools = (config["adapter"].get("pools") or {}) if layout["placement"] == "disaggregated" else {}
     updates = int(task["minibatches"]) * int(task["inner_epochs"])
     warmup = -(-int(task["warmup_steps"]) // updates)
     return Calibration(
@@ -106,8 +107,8 @@ def calibrate(folder: Path, cell: str | None) -> Calibration:
         prompt_tokens=_prompt_tokens(ledgers[0]),
         replicas=_workers(ledgers[0], "prefill", "decode", "generate"),
         ranks=_workers(ledgers[0], "forward_backward"),
-        rollout_threads=int(pools.get("rollout_threads") or 1),
-        trainer_threads=int(pools.get("trainer_threads") or 1),
+        rollout_threads=int(pools.get("rollout_threads") or threads),
+        trainer_threads=int(pools.get("trainer_threads") or threads),
         cores=manifest["machine"].get("cores"),
         limits=config["adapter"].get("queue") or {},
         batches=pooled([read_batches(ledger, warmup) for ledger in ledgers]),
@@ -153,8 +154,9 @@ def not_held(found: Calibration) -> list[str]:
     )
     if shared:
         said.append(
-            "another number of threads: each stage is taken to need what it needed here; a colocated cell of the "
-            "reference loop computes with profile.threads; measure a cell of colocated_sync"
+            f"another number of threads: these stages were measured with {found.rollout_threads} (rollout) and "
+            f"{found.trainer_threads} (training), and colocated layouts are predicted for as many (profile.threads); "
+            f"measure a cell of colocated_sync"
         )
     if found.placement == "colocated":
         said.append("calls and transfers between processes: there were none; measure a cell of disaggregated_sync")
