@@ -14,6 +14,7 @@ from harness.contract import read_cell
 from harness.errors import UserError
 from harness.measure.api import MeasureContext, view_of
 from harness.measure.figures.pipeline import Period
+from harness.measure.measure import UnmeasuredError
 
 
 def compare_with(prediction: Path, folder: Path) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def print_comparison_of(told: Mapping[str, Any]) -> None:
 
 
 def _periods(folder: Path, system: str) -> dict[tuple[str, int], list[float]]:
-    """By layout and lag bound the measured period of each repeat, of one system's cells."""
+    """By layout and lag bound the measured period of each repeat, of one system's cells that have one."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     out: dict[tuple[str, int], list[float]] = {}
     for row in manifest["cells"]:
@@ -77,7 +78,13 @@ def _periods(folder: Path, system: str) -> dict[tuple[str, int], list[float]]:
             continue
         config = manifest["configs"][row["cell_id"].rsplit(".r", 1)[0]]["resolved"]
         task, layout = config["task"], config["layout"]
-        view = view_of(read_cell(folder / "ledger", row["cell_id"]), MeasureContext(task, int(task["warmup_steps"])))
-        if (period := Period().compute(view).value) is not None:
+        try:
+            ledger = read_cell(folder / "ledger", row["cell_id"])
+            period = Period().compute(view_of(ledger, MeasureContext(task, int(task["warmup_steps"])))).value
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        except UnmeasuredError:
+            continue
+        if period is not None:
             out.setdefault((layout["name"], int(layout.get("lag_bound") or 0)), []).append(period)
     return out
