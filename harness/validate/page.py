@@ -62,9 +62,9 @@ def _summary() -> str:
 SHORT = """
 Stages that were measured in a run make up its step but for what none of them names: up to 13 % here. Of overlapped
 runs of one page that rest is a constant, to about 1 %. What a synchronous run says about an asynchronous one on as many
-GPUs does not hold: linear scaling is wrong by up to 2.5 times, always on the slow side. So `plan pipeline` gives a split
-with the warning to measure both stages again at it. Sections 8 and 9 are the simulator's: its shapes and queues hold,
-its amounts are off by up to a quarter.
+GPUs does not hold: linear scaling is wrong by up to 2.5 times, always on the slow side. So `plan pipeline` gives a
+split with the warning to measure both stages again at it. Sections 8 and 9 are the simulator's: its shapes and queues
+hold; its steps are off by up to 26 %, and the waits in them by up to twice.
 """
 
 
