@@ -187,14 +187,14 @@ def test_what_was_simulated_in_step_predicts_what_is_simulated_out_of_step(tmp_p
 
 
 def test_the_interval_covers_another_run_of_the_same(tmp_path: Path) -> None:
-    long = calibrate(simulated(tmp_path / "long", 99, 400), None).batches.typical
+    long = calibrate(simulated(tmp_path / "long", 99, 200), None).batches.typical
     covered = 0
-    for seed in range(8):
+    for seed in range(6):
         found = calibrate(simulated(tmp_path / str(seed), seed, 30), None)
-        told = predict(found, Variant("disaggregated_sync", 0, 1, 1), batches=30, resamples=20, seed=seed)
+        told = predict(found, Variant("disaggregated_sync", 0, 1, 1), batches=20, resamples=20, seed=seed)
         low, high = told.intervals["period_s"]
         covered += low <= long <= high
-    assert covered >= 6
+    assert covered >= 5
 
 
 def test_a_seed_gives_the_same_prediction(tmp_path: Path) -> None:
