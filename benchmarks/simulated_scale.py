@@ -5,8 +5,8 @@ ends that replica. The rates are chosen so that both halves could be busy; no ma
 """
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.simulate.profiles import settings_of
@@ -22,8 +22,8 @@ PER_REPLICA, SLOTS, STEP_S, GROUP = 4, 16, 0.04, 8
 WRITE_S = 60
 FIXED_GROUPS = 32
 """The batch of 64 GPUs, where the batch does not grow with the GPUs."""
-SHORT = {4096: DAY // 12, 10_000: DAY // 12}
-"""Seconds of the sizes whose steps would be most of the work where the batch does not grow."""
+SHORT = {4096: DAY // 12}
+"""Seconds of a size whose publications are most of the work where the batch does not grow."""
 WORDS = (
     "seed=17",
     f"group_size={GROUP}",
@@ -42,23 +42,34 @@ WORDS = (
     "trainer.logprob_s_per_token=0",
     "trainer.restart_s=600",
     "publication={prepare_s: 3, activate_s: 2, bytes: 0, in_flight: pause}",
+    "synthetic.ratio_sd_per_lag=0",
 )
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A sweep over sizes: `groups` a batch whatever the size, or null for as many as GPUs that train."""
+    """A sweep over sizes, each for a day or its seconds in `short`: `groups` a batch whatever the size, or null for as
+    many as GPUs that train."""
 
     name: str
     says: str
     overlap: str
-    groups: int | None
+    groups: int | None = None
+    sizes: Sequence[int] = SIZES
+    short: Mapping[int, int] = field(default_factory=dict)
 
 
 KINDS = (
-    Kind("asynchronous", "the batch grows with the GPUs; a queue of at most a batch", "shallow", None),
-    Kind("synchronous", "the batch grows with the GPUs; a barrier", "synchronous", None),
-    Kind("fixed batch", f"always {FIXED_GROUPS} x {GROUP} completions; a queue of at most a batch", "shallow", 32),
+    Kind("asynchronous", "the batch grows with the GPUs; a queue of at most a batch", "shallow"),
+    Kind("synchronous", "the batch grows with the GPUs; a barrier", "synchronous"),
+    Kind(
+        "fixed batch",
+        f"always {FIXED_GROUPS} x {GROUP} completions; a queue of at most a batch",
+        "shallow",
+        FIXED_GROUPS,
+        SIZES[:-1],
+        SHORT,
+    ),
 )
 
 
@@ -162,5 +173,5 @@ def main() -> None:
         print(f"\n## {kind.name.capitalize()}: {kind.says}\n")
         print("| " + " | ".join(title for title, _ in COLUMNS.values()) + " |")
         print("|" + "---|" * len(COLUMNS))
-        for devices in SIZES:
-            print(line(row(kind, devices, SHORT.get(devices, DAY) if kind.groups else DAY)), flush=True)
+        for devices in kind.sizes:
+            print(line(row(kind, devices, kind.short.get(devices, DAY))), flush=True)
