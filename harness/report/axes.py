@@ -97,7 +97,7 @@ def _axis(name: str, axis: str, facts: Mapping[str, Any], seen: Sequence[Observa
 
 
 def _unseen(axis: str) -> str:
-    return "no cell of this adapter left a ledger" if axis in LOOKS else "no ledger shows this axis"
+    return "no ledger of this adapter shows it" if axis in LOOKS else "no ledger shows this axis"
 
 
 def _said(seen: Sequence[Observation]) -> Iterator[str]:

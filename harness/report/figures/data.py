@@ -73,4 +73,4 @@ class TrackData:
         """Why no cell has a series."""
         cells = [cell for column in self.columns for cell in self.cells(column)]
         reasons = {self.model.series.get(cell, {}).get(name, {}).get("reason") for cell in cells} - {None}
-        return Missing("; ".join(sorted(reasons)) or "no cell of this track ended well")
+        return Missing("; ".join(sorted(reasons)) or "no cell of this track has what it is drawn from")
