@@ -7,11 +7,13 @@ from harness.report.build import build_report
 WORDS = (
     "adapter=reference",
     "repeats=4",
-    "task.steps=40",
+    "task.steps=24",
     "task.kl_beta=0.01",
-    "task.max_tokens=6",
+    "task.prompts_per_batch=64",
+    "task.max_tokens=8",
     "track=fixed_length",
 )
+"""Batches of 512: a period is long beside what processes spend on one another's messages, whatever their number."""
 
 
 def main() -> None:
