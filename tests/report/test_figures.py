@@ -61,7 +61,8 @@ def test_cells_that_failed_are_not_drawn(tmp_path: Path) -> None:
     for cell in model.cells:
         cell["status"] = "failed"
     model.rows = []
-    assert {figure.reason for figure in draw_figures(model, tmp_path)} >= {"no cell of this track has what it is drawn from"}
+    reasons = {figure.reason for figure in draw_figures(model, tmp_path)}
+    assert "no cell of this track has what it is drawn from" in reasons
 
 
 def test_two_tracks_give_two_sets(tmp_path: Path) -> None:
