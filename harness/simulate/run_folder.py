@@ -85,7 +85,8 @@ def _config(settings: Settings, steps: int) -> Mapping[str, Any]:
     if per_batch is None:
         per_batch = round(batch_tokens(settings) / group / settings.response_tokens.mean)
     task = {"name": "simulated work", "steps": steps, "warmup_steps": settings.warmup_steps}
-    task |= {"prompts_per_batch": per_batch, "group_size": group, "max_tokens": settings.response_tokens.at_most}
+    most = settings.response_tokens.at_most
+    task |= {"prompts_per_batch": per_batch, "group_size": group, "max_tokens": int(most) if most else most}
     task |= {"minibatches": settings.batch.minibatches, "inner_epochs": settings.batch.inner_epochs}
     task |= {"micro_batches": 1, "learning_rate": 1.0, "lr_schedule": "constant"}
     resolved = {
