@@ -96,8 +96,12 @@ def published(results: Path) -> dict[tuple[str, str], Seen]:
     Raises:
         UserError: a published `report.json` cannot be read.
     """
+    return newest_seen([_report(path) for path in results.glob("*/*/*/report.json")])
+
+
+def newest_seen(reports: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Seen]:
+    """The same of the contents of published `report.json` files, in any order."""
     found: dict[tuple[str, str], Seen] = {}
-    reports = [_report(path) for path in results.glob("*/*/*/report.json")]
     for report in sorted(reports, key=lambda report: str(report["created"])):
         found |= dict(_measured(report))
     return found

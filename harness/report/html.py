@@ -2,10 +2,11 @@
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.compare.drill_evidence import short
@@ -26,20 +27,25 @@ WIDE = 5
 
 def render_html(model: ReportModel, figures: Path) -> str:
     """The page; `figures` is the folder with the SVG files that `draw_figures` wrote."""
-    environment = Environment(
-        loader=PackageLoader("harness.report"),
+    template = environment().get_template("report.html.j2")
+    return template.render(**context_of(model, lambda figure: _data_uri(figure, figures)))
+
+
+def environment(*first: BaseLoader) -> Environment:
+    """The templates of a report with the filters that they use; `first` are asked for a template before them."""
+    found = Environment(
+        loader=ChoiceLoader([*first, PackageLoader("harness.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
-    environment.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
-    environment.filters |= {"check_title": check_title}
-    environment.filters |= {"drill_items": items_of, "drill_title": title_of, "drill_ending": ending, "short": short}
-    template = environment.get_template("report.html.j2")
-    return template.render(**_context(model, figures))
+    found.filters |= {"number": fmt.number, "quantity": fmt.quantity, "times": fmt.times, "words": fmt.words}
+    found.filters |= {"setting": fmt.setting, "visible": visible, "pretty": _pretty, "unit_beside": unit_beside}
+    found.filters |= {"check_title": check_title}
+    found.filters |= {"drill_items": items_of, "drill_title": title_of, "drill_ending": ending, "short": short}
+    return found
 
 
 def _harmless(value: Any) -> Any:
@@ -47,7 +53,8 @@ def _harmless(value: Any) -> Any:
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _context(model: ReportModel, figures: Path) -> dict[str, Any]:
+def context_of(model: ReportModel, image: Callable[[Figure], str]) -> dict[str, Any]:
+    """What `report.html.j2` prints; `image` says where a page finds the picture of a figure."""
     return {
         "model": model,
         "tracks": [
@@ -64,7 +71,7 @@ def _context(model: ReportModel, figures: Path) -> dict[str, Any]:
         "series_lines": series_lines(model),
         "learning_note": LEARNING,
         "colors": {name: adapter_color(name, model.names) for name in model.names},
-        "image": lambda figure: _data_uri(figure, figures),
+        "image": image,
         "wide": WIDE,
         "schema": REPORT_SCHEMA,
     }

@@ -163,14 +163,14 @@ class ReportModel:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """A report read back.
+        """A report read back. What one that was published before this version does not tell stays empty.
 
         Raises:
             UserError: it has another schema.
         """
         if content.get("schema") != REPORT_SCHEMA:
             raise UserError(f"this report has schema {content.get('schema')}, this rlaxes reads {REPORT_SCHEMA}")
-        given: dict[str, Any] = {f.name: content[f.name] for f in fields(cls)}
+        given: dict[str, Any] = {f.name: content[f.name] for f in fields(cls) if f.name in content}
         lists = {"cautions": Caution, "axes": Axis, "fidelity": FidelityRow, "self_report": SelfReport}
         lists |= {"completions": Completion, "figures": Figure}
         given |= {name: [kind(**item) for item in content[name]] for name, kind in lists.items()}
