@@ -19,6 +19,7 @@ class CellResult:
         cause: system, infrastructure or harness, where it failed.
         reason: one line, where it is not ok.
         values: what was measured; empty where nothing was.
+        foreign_cores: cores that other processes used while it ran; None where that cannot be told.
     """
 
     adapter: str
@@ -29,6 +30,7 @@ class CellResult:
     cause: str | None
     reason: str | None
     values: Sequence[Value]
+    foreign_cores: float | None = None
 
     @property
     def key(self) -> GroupKey:

@@ -78,6 +78,7 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
     measured = Measured()
     for cell in manifest["cells"]:
         found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
+        found["foreign_cores"] = cell.get("foreign_cores")
         if disturbed(cell):
             measured.verdicts.append(_judge(run, manifest, cell, violations))
         elif cell["status"] != "ok":
