@@ -195,8 +195,9 @@ def not_run(adapter: Adapter) -> str:
     return f"adapter {adapter.name} is {MAPPED} (`rlaxes axes {adapter.name}`, `rlaxes ingest` of its logs)"
 
 
-def import_folder(adapter: Adapter, target: Path) -> Path:
-    """Fill `target` with links to the top-level packages that the cell's process needs, to be its `PYTHONPATH`.
+def import_folder(adapter: Adapter, target: Path, source: Path | None = None) -> Path:
+    """Fill `target` with links to the top-level packages that the cell's process needs, to be its `PYTHONPATH`; those
+    below `source` where that is given.
 
     Links, and not the folder that holds them: in an installed rlaxes that folder is the harness's site-packages, and
     everything in it would shadow the framework's own environment.
@@ -205,5 +206,5 @@ def import_folder(adapter: Adapter, target: Path) -> Path:
     for package in {"harness", BUILT_IN, adapter.package.split(".")[0]}:
         link = target / package
         if not link.exists():
-            link.symlink_to(_package_folder(package), target_is_directory=True)
+            link.symlink_to(source / package if source else _package_folder(package), target_is_directory=True)
     return target

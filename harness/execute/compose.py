@@ -20,6 +20,7 @@ import conf
 from harness.errors import UserError
 from harness.execute.adapter import find_adapter, find_adapters, look_for_adapters, not_run
 from harness.execute.drills import check_fault
+from harness.execute.version import Version
 
 SWEPT = ("adapter", "layout", "track", "fault")
 UNDISTURBED = "none"
@@ -29,10 +30,12 @@ Config = dict[str, Any]
 
 @dataclass(frozen=True)
 class Choice:
-    """One combination of adapter, layout, track and fault, with its resolved configuration."""
+    """One combination of adapter, layout, track and fault, with its resolved configuration, in a version where that is
+    another than this checkout's."""
 
     adapter: str
     config: Config
+    version: Version | None = None
 
     @property
     def fault(self) -> str:
@@ -40,9 +43,14 @@ class Choice:
         return str(self.config["fault"]["name"])
 
     @property
+    def system(self) -> str:
+        """The adapter, and the version where there is one."""
+        return f"{self.adapter}@{self.version.name}" if self.version else self.adapter
+
+    @property
     def label(self) -> str:
-        """What its cells are called: the adapter, and the fault where there is one."""
-        return self.adapter if self.fault == UNDISTURBED else f"{self.adapter}+{self.fault}"
+        """What its cells are called: the system, and the fault where there is one."""
+        return self.system if self.fault == UNDISTURBED else f"{self.system}+{self.fault}"
 
 
 def _groups() -> dict[str, list[str]]:

@@ -128,7 +128,7 @@ def _make(path: Path, lock: Path, python: str, say: Say, held: int) -> Environme
     text = lock.read_text(encoding="utf-8")
     say(f"making the environment {path.name} with Python {python}")
     # uv inherits the lock: killed with this process or not, nobody else touches the folder while it writes there.
-    run_uv(["venv", "--python", _interpreter(python), str(path)], say, path.parent, inherited=[held])
+    run_uv(["venv", "--python", interpreter_of(python), str(path)], say, path.parent, inherited=[held])
     (path / LOCK_COPY).write_text(text, encoding="utf-8")
     interpreter = path / "bin" / "python"
     say(f"installing the {len(pins(text))} packages of {lock.parent.parent.name}/{lock.name} (checked by hash)")
@@ -141,7 +141,7 @@ def _make(path: Path, lock: Path, python: str, say: Say, held: int) -> Environme
     return made
 
 
-def _interpreter(python: str) -> str:
+def interpreter_of(python: str) -> str:
     """This interpreter where it has the version (uv's own search may meet broken ones); else uv finds or fetches it."""
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     return str(getattr(sys, "_base_executable", sys.executable)) if mine == python else python

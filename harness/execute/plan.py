@@ -10,6 +10,7 @@ from typing import Any
 from harness.execute.adapter import Adapter, find_adapter
 from harness.execute.cell import Cell, cell_name
 from harness.execute.compose import Choice, Config
+from harness.execute.version import Version
 
 SOURCE_ROOMS = ("contract", "probe", "task", "execute")
 
@@ -19,8 +20,9 @@ class PlannedCell:
     """A cell before it has a folder. `key` is the hash of config, lock, adapter and harness: equal keys, equal work.
 
     Attributes:
-        system: the file of `conf/adapter` that it is of.
+        system: the file of `conf/adapter` that it is of; `file@version` where two versions of it are compared.
         label: what reports call it: `system`, or `system+fault` where a drill disturbs it.
+        version: what it runs where that is not this checkout's pin.
         twin: the id of the undisturbed cell with the same seed; its own where nothing disturbs it.
     """
 
@@ -33,6 +35,7 @@ class PlannedCell:
     config: Config
     repeat: int
     key: str
+    version: Version | None = None
 
 
 def digest(*parts: Any) -> str:
@@ -70,13 +73,20 @@ def plan_cells(choices: Sequence[Choice]) -> list[PlannedCell]:
 def _plan(choice: Choice, repeat: int, harness: str) -> PlannedCell:
     config = choice.config
     adapter = find_adapter(config["adapter"]["name"])
-    lock = adapter.lock(config["adapter"].get("lock", config["profile"]["name"]))
+    version, own = choice.version, adapter.lock(variant_of(config))
+    lock = version.lock if version else own
     place = config["layout"]["name"], config["track"]["name"], repeat
-    name, twin = cell_name(choice.label, *place), cell_name(choice.adapter, *place)
+    name, twin = cell_name(choice.label, *place), cell_name(choice.system, *place)
     relevant = {key: value for key, value in config.items() if key not in {"repeats", "output", "price"}}
     lock_hash = hashlib.sha256(lock.read_bytes()).hexdigest() if lock and lock.exists() else None
-    key = digest(relevant, repeat, lock_hash, source_hash([adapter.folder]), harness)
-    return PlannedCell(name, adapter, choice.adapter, choice.label, twin, lock, config, repeat, key)
+    sources = source_hash([adapter.folder, *([version.source] if version and version.source else [])])
+    key = digest(relevant, repeat, lock_hash, sources, harness)
+    return PlannedCell(name, adapter, choice.system, choice.label, twin, lock, config, repeat, key, version)
+
+
+def variant_of(config: Config) -> str:
+    """The profile of the adapter whose lock a configuration asks for, e.g. `cpu` or `cpu_vllm`."""
+    return str(config["adapter"].get("lock", config["profile"]["name"]))
 
 
 def cell_of(planned: PlannedCell, run_id: str, folder: Path, bundle: Path | None) -> Cell:

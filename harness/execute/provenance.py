@@ -25,11 +25,19 @@ def rlaxes_version() -> dict[str, Any]:
 
 
 def adapter_facts(cells: list[PlannedCell]) -> dict[str, Any]:
-    """For each file of `conf/adapter`: the adapter's name, pin, declared axes, native figures, and sources."""
+    """For each system: the adapter's name, pin, declared axes, native figures, and sources. What is declared of the pin
+    is not said of another version that the cells ran."""
+    return {cell.system: _facts(cell) for cell in cells}
+
+
+def _facts(cell: PlannedCell) -> dict[str, Any]:
+    spec, ran = cell.adapter.spec, cell.version
     keys = ("title", "version", "pinned", "capabilities", "axes", "native", "sources")
-    return {
-        cell.system: {"name": cell.adapter.name, **{key: cell.adapter.spec.get(key) for key in keys}} for cell in cells
-    }
+    facts = {"name": cell.adapter.name, **{key: spec.get(key) for key in keys}}
+    if ran is None or ran.release == str(spec["version"]):
+        return facts | ({"tracked": ran.as_dict()} if ran else {})
+    axes = {axis: {"version": spec["version"]} | said for axis, said in spec["axes"].items()}
+    return facts | {"version": ran.release, "pinned": None, "axes": axes, "tracked": ran.as_dict()}
 
 
 def configurations(cells: list[PlannedCell]) -> dict[str, Any]:

@@ -5,11 +5,15 @@ import re
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
 
 from harness.errors import UserError
 
 INPUTS = re.compile(r"^# inputs sha256: (?P<digest>[0-9a-f]{64})$", re.MULTILINE)
 ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[^\s;\\]+)(?P<rest>[^\n]*)", re.MULTILINE)
+
+BUILT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*) @ file:\S*/(?P<wheel>[^/\s]+\.whl)", re.MULTILINE)
+"""A wheel that was built on this machine, in the lock of a git revision."""
 
 
 def lock_hash(lock: Path) -> str:
@@ -42,7 +46,7 @@ def pins(text: str, markers: dict[str, str] | None = None) -> dict[str, str]:
         requirement = Requirement(f"{entry['name']}=={entry['version']} {condition}")
         if requirement.marker is None or requirement.marker.evaluate(markers):
             found[canonical(entry["name"])] = entry["version"]
-    return found
+    return found | {canonical(e["name"]): str(parse_wheel_filename(e["wheel"])[1]) for e in BUILT.finditer(text)}
 
 
 def inputs_digest(text: str) -> str | None:

@@ -93,7 +93,8 @@ class Runner:
             (cell.path / name).write_text(content, encoding="utf-8")
         if launch.argv[0] != "python":
             raise HarnessBug(f"adapter {planned.adapter.name} renders a command that does not begin with 'python'")
-        imports = import_folder(planned.adapter, cell.path / "imports")
+        source = planned.version.source if planned.version else None
+        imports = import_folder(planned.adapter, cell.path / "imports", source)
         env = child_environment(imports, cell.path / "cell.json", launch.env, cell.profile["threads"])
         limits = Limits(cell.profile["time_limit_s"], int(cell.profile["memory_limit_gb"] * 2**30))
         with LedgerWriter(cell.path / "streams", "harness", cell.run_id) as writer:

@@ -3,7 +3,7 @@
 import errno
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from uv import find_uv_bin
@@ -38,7 +38,13 @@ class UvError(PrerequisiteError):
 
 
 def run_uv(
-    words: Sequence[str], say: Say, folder: Path, *, inherited: Sequence[int] = (), without: Sequence[str] = ()
+    words: Sequence[str],
+    say: Say,
+    folder: Path,
+    *,
+    inherited: Sequence[int] = (),
+    without: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
 ) -> None:
     """Run uv to its end.
 
@@ -48,13 +54,14 @@ def run_uv(
         folder: where it runs; a folder with no `pyproject.toml` above it, whose settings uv would take.
         inherited: file descriptors that stay open for as long as uv runs (a held lock).
         without: variables that uv is not to see.
+        also: variables that it is to see besides.
 
     Raises:
         UvError: it failed; the message says what, where, and how to mend it.
     """
     command = uv_command(find_uv_bin(), words)
     env = uv_environment(locked="--require-hashes" in words)
-    env = {name: value for name, value in env.items() if name not in without}
+    env = {name: value for name, value in env.items() if name not in without} | dict(also or {})
     written = []
     with subprocess.Popen(
         command, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
