@@ -20,6 +20,7 @@ import conf
 from harness.errors import UserError
 from harness.execute.adapter import find_adapter, find_adapters, look_for_adapters, not_run
 from harness.execute.drills import check_fault
+from harness.execute.recipe import check_recipe
 from harness.execute.version import Version
 
 SWEPT = ("adapter", "layout", "track", "fault")
@@ -207,5 +208,6 @@ def validate(config: Config) -> None:
         name = config["adapter"]["name"]
         raise UserError(f"adapter {name} keeps no checkpoint that rlaxes can set, so no drill can resume it")
     check_fault(config["fault"])
+    check_recipe(config["recipe"])
     if task["temperature"] <= 0:
         raise UserError(f"task.temperature={task['temperature']}: it has to be above 0 (a greedy policy has no ratio)")

@@ -41,9 +41,9 @@ def _facts(cell: PlannedCell) -> dict[str, Any]:
 
 
 def configurations(cells: list[PlannedCell]) -> dict[str, Any]:
-    """The resolved configuration of each adapter, fault, layout and track, with its hash."""
+    """The resolved configuration of each adapter, fault, layout and track, with its hash, and who tuned it."""
     found = {}
     for cell in cells:
         name = cell.cell_id.rsplit(".r", 1)[0]
-        found[name] = {"hash": digest(cell.config), "resolved": cell.config}
+        found[name] = {"hash": digest(cell.config), "recipe": cell.config["recipe"], "resolved": cell.config}
     return found
