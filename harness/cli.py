@@ -2,7 +2,7 @@
 
 import typer
 
-from harness.commands import axes, environments, foreign, ledgers, plan, runs
+from harness.commands import axes, environments, foreign, ledgers, plan, published, runs
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
@@ -14,7 +14,8 @@ for command in (
     ledgers.report,
     ledgers.check,
     ledgers.trace,
-    ledgers.publish,
+    published.publish,
+    published.correct,
     foreign.ingest,
     foreign.audit,
     axes.axes,

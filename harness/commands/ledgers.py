@@ -1,4 +1,4 @@
-"""Commands that read a run that is there: report, check, trace, publish."""
+"""Commands that read a run that is there: report, check, trace."""
 
 import sys
 from pathlib import Path
@@ -49,17 +49,3 @@ def trace(run: RunName, sample_id: str, cell: str = "", output: Output = Path("r
         print_json(trace_object(folder, sample_id, cell or None))
     else:
         sys.stdout.write(render_trace(folder, sample_id, cell or None) + "\n")
-
-
-@one_line_errors
-def publish(
-    run: RunName, output: Output = Path("runs"), results: Path = Path("results"), as_json: AsJson = False
-) -> None:
-    """Write a run's dated table into results/<date>/<profile>/; what is published is never overwritten."""
-    from harness.report.publish import publish_run  # draws, as `report` does
-
-    folder = publish_run(find_run(run, output), results)
-    if as_json:
-        print_json({"published": str(folder)})
-    else:
-        Console().print(f"published in {folder}", highlight=False)

@@ -1,4 +1,5 @@
-"""`rlaxes publish`: the dated table of a run in `results/<date>/<profile>/<run>/`, written once and never changed."""
+"""`rlaxes publish` and `rlaxes correct`: the dated table of a run in `results/<date>/<profile>/<run>/`, written once,
+sealed and never changed; and beside it what was found to be wrong with it."""
 
 import json
 import shutil
@@ -7,20 +8,14 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.report.build import build_report, write_report
-from harness.report.markup import escape
+from harness.report.corrections import write_correction
+from harness.report.grades import Evidence, evidence_of_report
 from harness.report.measured import load_manifest
 from harness.report.model import ReportModel
+from harness.report.published_index import report_in, write_index
 from harness.report.scrub import scrub
-from harness.report.views import counts
+from harness.report.seals import published_in, write_seal
 
-INDEX_HEAD = """# Published results
-
-One line a run, in the order of publication. A table is never changed after it was published; a newer run is a new line.
-Nothing is ranked.
-
-| date | profile | task | systems | cells | table |
-| --- | --- | --- | --- | --- | --- |
-"""
 UNPUBLISHED = ("result", "fidelity", "peak_bytes")
 """Of a cell's row in the manifest: the report has it, or it is of use on the machine only."""
 
@@ -47,9 +42,58 @@ def publish_run(run: Path, results: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     _write(model, scrub(_trimmed(manifest)), run, partial)
+    write_seal(partial, evidence_of_report(model.as_dict()))
     partial.rename(target)
-    _index(results, target, model)
+    write_index(results)
     return target
+
+
+def publish_page(page: Path, evidence: Evidence, results: Path) -> Path:
+    """Seal a page (or a file of data beside it) that was written into `results/<date>/<folder>/` by hand or by a tool.
+
+    Returns:
+        Its seal.
+
+    Raises:
+        UserError: it lies elsewhere, or it is published already.
+    """
+    if not page.is_file() or not page.resolve().parent.parent.parent == results.resolve():
+        raise UserError(f"{page} is no file in {results}/<date>/<folder>/")
+    seal = write_seal(page, evidence)
+    write_index(results)
+    return seal
+
+
+def correct(
+    published: Path, results: Path, *, what: str, why: str, by: str | None, rows: tuple[str, ...], withdrawn: bool
+) -> Path:
+    """Put a dated correction beside a published run or page, and name it in the index.
+
+    Args:
+        published: the run's folder or the page, as a path or by its name.
+        rows: `harness.report.corrections.Correction.rows`.
+
+    Returns:
+        The new file.
+
+    Raises:
+        UserError: nothing of that name is published, or the correction lacks something.
+    """
+    target = _find(published, results)
+    report = report_in(target) if target.is_dir() else None
+    path = write_correction(target, what=what, why=why, by=by, rows=rows, withdrawn=withdrawn, report=report)
+    write_index(results)
+    return path
+
+
+def _find(published: Path, results: Path) -> Path:
+    everything = published_in(results)
+    found = [path for path in everything if path.resolve() == published.resolve() or path.name == str(published)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"{published} is several things: {', '.join(map(str, found))}; write the path of one")
+    raise UserError(f"nothing in {results} is called {published}; `{results}/README.md` lists what is published")
 
 
 def _public(model: ReportModel) -> ReportModel:
@@ -70,16 +114,3 @@ def _write(model: ReportModel, manifest: dict[str, Any], run: Path, folder: Path
         if figure.reason is None:
             shutil.copyfile(run / "figures" / f"{figure.name}.svg", folder / "figures" / f"{figure.name}.svg")
     write_report(model, folder)
-
-
-def _index(results: Path, target: Path, model: ReportModel) -> None:
-    index = results / "README.md"
-    if not index.exists():
-        index.write_text(INDEX_HEAD, encoding="utf-8")
-    systems = ", ".join(f"{name} {said['version']}" for name, said in sorted(model.adapters.items()))
-    named = [model.task[key] for key in ("task", "model", "track") if key in model.task]
-    task = ", ".join(named) or "recorded elsewhere"
-    link = f"[{model.run_id}]({target.relative_to(results).as_posix()}/report.md)"
-    cells = [model.created[:10], model.profile, escape(task), escape(systems), counts(model), link]
-    with index.open("a", encoding="utf-8") as file:
-        file.write("| " + " | ".join(cells) + " |\n")
