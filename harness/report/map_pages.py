@@ -52,11 +52,17 @@ def map_html(entries: Sequence[MapEntry], adapters: Mapping[str, Mapping[str, An
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    by_place = {(entry.axis, entry.adapter): entry for entry in entries}
-    titles = {name: f"{adapters[name]['title']} {adapters[name]['version']}" for name in sorted(adapters)}
-    axes = {axis: AXES[axis] for axis in dict.fromkeys(entry.axis for entry in entries)}
-    template = environment.get_template("map.html.j2")
-    return template.render(axes=axes, titles=titles, by_place=by_place, said_before=said_before)
+    return environment.get_template("map.html.j2").render(**map_context(entries, adapters))
+
+
+def map_context(entries: Sequence[MapEntry], adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What `map.html.j2` prints."""
+    return {
+        "axes": {axis: AXES[axis] for axis in dict.fromkeys(entry.axis for entry in entries)},
+        "titles": {name: f"{adapters[name]['title']} {adapters[name]['version']}" for name in sorted(adapters)},
+        "by_place": {(entry.axis, entry.adapter): entry for entry in entries},
+        "said_before": said_before,
+    }
 
 
 def with_map(page: str, entries: Sequence[MapEntry]) -> str:
