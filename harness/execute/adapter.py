@@ -4,6 +4,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -205,6 +206,6 @@ def import_folder(adapter: Adapter, target: Path, source: Path | None = None) ->
     target.mkdir(parents=True, exist_ok=True)
     for package in {"harness", BUILT_IN, adapter.package.split(".")[0]}:
         link = target / package
-        if not link.exists():
+        with suppress(FileExistsError):  # by an earlier cell, or by a job beside this one
             link.symlink_to(source / package if source else _package_folder(package), target_is_directory=True)
     return target

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from harness.execute.compose import Choice, Config
 from harness.execute.version import Version
 
 SOURCE_ROOMS = ("contract", "probe", "task", "execute")
+UNKEYED = ("repeats", "output", "price", "null_test")
+"""Settings that decide nothing of what a cell does."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class PlannedCell:
         label: what reports call it: `system`, or `system+fault` where a drill disturbs it.
         version: what it runs where that is not this checkout's pin.
         twin: the id of the undisturbed cell with the same seed; its own where nothing disturbs it.
+        made_of: hashes of what the key holds beside the configuration: `lock`, `adapter` and `harness`.
     """
 
     cell_id: str
@@ -36,6 +39,7 @@ class PlannedCell:
     repeat: int
     key: str
     version: Version | None = None
+    made_of: dict[str, str | None] = field(default_factory=dict)
 
 
 def digest(*parts: Any) -> str:
@@ -65,23 +69,33 @@ def plan_cells(choices: Sequence[Choice]) -> list[PlannedCell]:
     planned: list[PlannedCell] = []
     harness = harness_hash()
     for repeat in range(choices[0].config["repeats"]):
-        block = [_plan(choice, repeat, harness) for choice in choices]
-        planned += block if repeat % 2 == 0 else block[::-1]
+        planned += turned([plan_cell(choice, repeat, harness) for choice in choices], repeat)
     return planned
 
 
-def _plan(choice: Choice, repeat: int, harness: str) -> PlannedCell:
-    config = choice.config
+def turned(block: list[PlannedCell], number: int) -> list[PlannedCell]:
+    """A block of cells in the order in which it runs as the `number`-th."""
+    return block if number % 2 == 0 else block[::-1]
+
+
+def plan_cell(choice: Choice, repeat: int, harness: str) -> PlannedCell:
+    """One repeat of a choice; `harness` is `harness_hash()`."""
+    config = {key: value for key, value in choice.config.items() if key != "launcher"}  # the same work
     adapter = find_adapter(config["adapter"]["name"])
     version, own = choice.version, adapter.lock(variant_of(config))
     lock = version.lock if version else own
     place = config["layout"]["name"], config["track"]["name"], repeat
     name, twin = cell_name(choice.label, *place), cell_name(choice.system, *place)
-    relevant = {key: value for key, value in config.items() if key not in {"repeats", "output", "price"}}
     lock_hash = hashlib.sha256(lock.read_bytes()).hexdigest() if lock and lock.exists() else None
     sources = source_hash([adapter.folder, *([version.source] if version and version.source else [])])
-    key = digest(relevant, repeat, lock_hash, sources, harness)
-    return PlannedCell(name, adapter, choice.system, choice.label, twin, lock, config, repeat, key, version)
+    made_of = {"lock": lock_hash, "adapter": sources, "harness": harness}
+    key = digest(keyed(config), repeat, *made_of.values())
+    return PlannedCell(name, adapter, choice.system, choice.label, twin, lock, config, repeat, key, version, made_of)
+
+
+def keyed(config: Config) -> Config:
+    """The settings that decide what a cell does."""
+    return {key: value for key, value in config.items() if key not in UNKEYED}
 
 
 def variant_of(config: Config) -> str:
@@ -118,6 +132,6 @@ def cell_of(planned: PlannedCell, run_id: str, folder: Path, bundle: Path | None
     )
 
 
-def plan_hash(cells: Sequence[PlannedCell]) -> str:
-    """One hash for the whole plan, by which an interrupted run is found again."""
-    return digest([(cell.cell_id, cell.key) for cell in cells])
+def plan_hash(cells: Iterable[tuple[str, str]]) -> str:
+    """One hash over the ids and keys of all cells of a run, by which it is found again when it was interrupted."""
+    return digest(sorted(set(cells)))

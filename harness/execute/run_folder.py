@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from harness.contract import compact
 from harness.contract.seal import write_json
@@ -17,6 +17,8 @@ from harness.execute.plan import PlannedCell, plan_hash
 
 MANIFEST = "manifest.json"
 DONE = "done.json"
+PARTS = "parts"
+"""Where the jobs of a run that several machines share keep what is theirs alone."""
 
 
 class RunFolder:
@@ -65,9 +67,46 @@ class RunFolder:
         self._lock.close()
 
 
-def _lock(path: Path) -> IO[str] | None:
+class PartFolder(RunFolder):
+    """A run folder as the job of one part sees it: cells and ledgers lie in the run's own folders, each under a name
+    that no other part has; manifest and lock are the part's."""
+
+    def __init__(self, path: Path, name: str, lock: IO[str]) -> None:
+        self.name = name
+        manifest = part_manifest(path, name) or {"run_id": path.name, "part": name, "cells": [], "torn": []}
+        super().__init__(path, manifest | {"finished": None}, lock)
+
+    @classmethod
+    def open(cls, path: Path, name: str) -> Self:
+        """The part of that name, as an earlier job left it.
+
+        Raises:
+            UserError: another job works on it.
+        """
+        if (lock := lock_part(path, name)) is None:
+            raise UserError(f"another job works on the part {name} of {path.name}")
+        return cls(path, name, lock)
+
+    def save(self) -> None:
+        """Write the part's manifest."""
+        write_json(self.path / PARTS / f"{self.name}.{MANIFEST}", self.manifest)
+
+
+def part_manifest(run: Path, name: str) -> dict[str, Any] | None:
+    """What the job of a part last wrote, or None where it wrote nothing yet."""
+    path = run / PARTS / f"{name}.{MANIFEST}"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def lock_part(run: Path, name: str) -> IO[str] | None:
+    """The lock of a part, or None while a job works on it."""
+    (run / PARTS).mkdir(exist_ok=True)
+    return _lock(run / PARTS, f"{name}.lock")
+
+
+def _lock(path: Path, name: str = ".lock") -> IO[str] | None:
     """The lock of a run folder, or None where another process holds it."""
-    file = (path / ".lock").open("w")
+    file = (path / name).open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,0 +1,1 @@
+"""Hands work to Hydra's launchers: submitit (Slurm, or processes of this machine) and Ray."""
