@@ -25,6 +25,8 @@ from harness.execute.version import Version
 
 SWEPT = ("adapter", "layout", "track", "fault")
 UNDISTURBED = "none"
+LEAST_PAIRS = 3
+"""Fewer pairs of an A/A test show no spread that could be relied on."""
 CONF = Path(conf.__path__[0])
 Config = dict[str, Any]
 
@@ -175,6 +177,14 @@ def _known_keys(words: Sequence[str]) -> list[str]:
     return sorted(_all_keys(OmegaConf.to_container(config, resolve=False)))
 
 
+def _check_null_test(asked: Config) -> None:
+    pairs, noise = asked["pairs"], asked["max_noise"]
+    if pairs is not None and (not isinstance(pairs, int) or pairs < 0 or 0 < pairs < LEAST_PAIRS):
+        raise UserError(f"null_test.pairs={pairs}: it has to be 0 (none), or a whole number of at least {LEAST_PAIRS}")
+    if not isinstance(noise, float | int) or noise <= 0:
+        raise UserError(f"null_test.max_noise={noise}: it has to be a number above 0, e.g. 0.1 for 10 %")
+
+
 def validate(config: Config) -> None:
     """Refuse values that no run could honour.
 
@@ -207,6 +217,7 @@ def validate(config: Config) -> None:
     if config["fault"]["name"] != UNDISTURBED and "checkpoint" not in config["adapter"]:
         name = config["adapter"]["name"]
         raise UserError(f"adapter {name} keeps no checkpoint that rlaxes can set, so no drill can resume it")
+    _check_null_test(config["null_test"])
     check_fault(config["fault"])
     check_recipe(config["recipe"])
     if task["temperature"] <= 0:

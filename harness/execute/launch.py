@@ -18,6 +18,7 @@ from harness.contract import LedgerWriter
 from harness.contract.seal import write_json
 from harness.errors import HarnessBug
 from harness.execute.family import MARK, Family, by_pid, end_group, mark_of, marked
+from harness.execute.foreign_load import CpuWatch
 from harness.probe.memory import pss_bytes
 
 POLL_SECONDS = 0.1
@@ -39,7 +40,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a process group ended. `startup` is what it said of itself before its first step, and at how many seconds."""
+    """How a process group ended.
+
+    Attributes:
+        startup: what it said of itself before its first step, and at how many seconds.
+        foreign_cores: cores that other processes used meanwhile; None where that cannot be told.
+    """
 
     ending: Ending
     returncode: int
@@ -47,6 +53,7 @@ class Outcome:
     peak_bytes: int
     last_sign: str
     startup: tuple[tuple[float, str], ...] = ()
+    foreign_cores: float | None = None
 
 
 def progress_of(directory: Path) -> dict[str, Any] | None:
@@ -89,6 +96,7 @@ class Launcher:
         self._signs: list[tuple[float, str]] = []
         self._recorded: set[int] = set()
         self._family: Family | None = None
+        self._cpu = CpuWatch()
         self.ended_at = 0
 
     @property
@@ -119,12 +127,14 @@ class Launcher:
             self._remember()
             ending = self._watch(process, start, on_poll)
             self.ended_at = time.perf_counter_ns()
+            foreign = self._cpu.foreign_cores(self._family.look())
         finally:
             self._family.end()
             process.wait()
             (self._directory / PROCESS_FILE).unlink(missing_ok=True)
         seconds = time.monotonic() - start
-        return Outcome(ending, process.returncode, seconds, self._peak, self._last_sign(), tuple(self._signs))
+        said = self._last_sign(), tuple(self._signs)
+        return Outcome(ending, process.returncode, seconds, self._peak, *said, foreign)
 
     def _watch(self, process: subprocess.Popen[bytes], start: float, on_poll: Callable[[], None]) -> Ending:
         while process.poll() is None:
@@ -150,7 +160,7 @@ class Launcher:
         if now - self._last_look < SAMPLE_SECONDS or self._family is None:
             return 0
         self._last_look = now
-        self._family.look()
+        self._cpu.look(self._family.look())
         self._remember()
         if now < self._next_sample:
             return 0

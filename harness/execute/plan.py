@@ -13,7 +13,7 @@ from harness.execute.compose import Choice, Config
 from harness.execute.version import Version
 
 SOURCE_ROOMS = ("contract", "probe", "task", "execute")
-UNKEYED = ("repeats", "output", "price", "null_test")
+UNKEYED = ("repeats", "output", "price", "null_test", "launcher")
 """Settings that decide nothing of what a cell does."""
 
 

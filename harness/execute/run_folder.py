@@ -121,7 +121,7 @@ def open_run(output: Path, cells: Sequence[PlannedCell]) -> RunFolder:
     Raises:
         UserError: `output` cannot be written.
     """
-    wanted = plan_hash(cells)
+    wanted = plan_hash((cell.cell_id, cell.key) for cell in cells)
     try:
         output.mkdir(parents=True, exist_ok=True)
         for path in sorted(output.glob(f"*/{MANIFEST}"), reverse=True):

@@ -14,6 +14,7 @@ from harness.execute.adapter import import_folder
 from harness.execute.attempts import Attempt, Attempts
 from harness.execute.cell import Cell
 from harness.execute.drills import refusal
+from harness.execute.foreign_load import NOT_COUNTED
 from harness.execute.launch import Limits, child_environment, end_orphan, progress_of
 from harness.execute.machine import load
 from harness.execute.plan import PlannedCell, cell_of
@@ -78,6 +79,8 @@ class Runner:
             "wall_s": time.monotonic() - started,
             "fidelity": [],
             "attempts": [],
+            "foreign_cores": None,
+            "foreign_reason": "it did not run",
             **row,
             "load_after": load(),
             **measured,
@@ -117,11 +120,22 @@ class Runner:
             **verdicts[-1].as_dict(),
             "wall_s": sum(attempt.outcome.wall_seconds for attempt in ended),
             "peak_bytes": max(attempt.outcome.peak_bytes for attempt in ended) or None,
+            **_foreign(ended),
             "fidelity": [asdict(row) for row in planned.adapter.driver.fidelity(cell, settings)] if settings else [],
             "result": _result(cell),
             "faults_acted": len(list((cell.path / ACTED).glob("*"))),
             "attempts": [attempt.as_dict(verdict) for attempt, verdict in zip(ended, verdicts, strict=True)],
         }
+
+
+def _foreign(ended: Sequence[Attempt]) -> dict[str, Any]:
+    """Cores that others used while the cell ran, over all its attempts."""
+    parts = [(attempt.outcome.foreign_cores, attempt.outcome.wall_seconds) for attempt in ended]
+    known = [(cores, seconds) for cores, seconds in parts if cores is not None]
+    if len(known) < len(parts):
+        return {"foreign_cores": None, "foreign_reason": NOT_COUNTED}
+    cores = sum(cores * seconds for cores, seconds in known) / sum(seconds for _, seconds in known)
+    return {"foreign_cores": cores, "foreign_reason": None}
 
 
 def _finished(cell: Cell, ledger: CellLedger) -> bool:

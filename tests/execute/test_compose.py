@@ -58,5 +58,9 @@ def test_the_key_follows_what_changes_the_work_and_nothing_else() -> None:
     assert keys("task.group_size=4") != keys()
     assert keys("seed=18") != keys()
     assert len(set(keys())) == 2
-    cells = plan_cells(compose_choices(["adapter=fake"]))
-    assert plan_hash(cells) == plan_hash(plan_cells(compose_choices(["adapter=fake"])))
+
+
+def test_a_run_is_found_again_by_its_cells_in_any_order() -> None:
+    cells = [(cell.cell_id, cell.key) for cell in plan_cells(compose_choices(["adapter=fake", "repeats=3"]))]
+    assert plan_hash(cells) == plan_hash([*cells[::-1], cells[0]])
+    assert plan_hash(cells) != plan_hash(cells[:2])

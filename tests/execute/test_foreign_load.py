@@ -1,0 +1,112 @@
+"""What others used is the machine's busy time less the cell's and our own, wherever the cell's processes ended up."""
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.execute import foreign_load
+from harness.execute.foreign_load import CpuWatch, core_seconds
+
+BURN = "import time\nwhile time.process_time() < {seconds}: pass\n"
+
+
+def _machine(monkeypatch: pytest.MonkeyPatch, **since: float) -> None:
+    """Two cores whose counters are what a test says."""
+    zero = dict.fromkeys(("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"), 0.0)
+    fields = zero | {"guest": 0.0, "guest_nice": 0.0} | since
+    core = type("Core", (), {"_asdict": lambda self: dict(fields)})
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [core(), core()])
+    monkeypatch.setattr(foreign_load.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+
+
+def test_busy_is_all_but_idle_and_no_guest_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    _machine(monkeypatch, user=5.0, guest=2.0, idle=3.0, iowait=1.0, steal=0.5)
+    assert core_seconds() == (2 * 5.5, 2 * 9.5)
+
+
+def test_what_is_not_the_cells_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    _machine(monkeypatch)
+    now = [100.0]
+    monkeypatch.setattr(foreign_load.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: 0.5 if now[0] > 100 else 0.0)
+    watch = CpuWatch()
+    now[0] = 110.0
+    _machine(monkeypatch, user=4.0, idle=6.0)
+    assert watch.foreign_cores([]) == pytest.approx((8.0 - 0.5) / 10)
+
+
+def test_a_system_that_does_not_count_gives_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    _machine(monkeypatch)
+    now = [100.0]
+    monkeypatch.setattr(foreign_load.time, "monotonic", lambda: now[0])
+    watch = CpuWatch()
+    now[0] = 110.0
+    assert watch.foreign_cores([]) is None
+
+
+def _burner(seconds: float, *, orphan: bool) -> subprocess.Popen[bytes]:
+    """A process whose child burns; an orphan's parent ends once it is told to, and does not wait for it."""
+    then = "sys.stdin.readline()" if orphan else "child.wait()"
+    child = f"child = subprocess.Popen([sys.executable, '-c', {BURN.format(seconds=seconds)!r}])"
+    code = f"import subprocess, sys\n{child}\n{then}"
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("orphan", [False, True])
+def test_children_count_as_the_cells_own(orphan: bool) -> None:
+    watch = CpuWatch()
+    process = _burner(0.3, orphan=orphan)
+    family: dict[int, psutil.Process] = {}
+    while process.poll() is None or any(_lives(member) for member in family.values()):
+        family |= {one.pid: one for one in _below(process.pid)}
+        watch.look([member for member in family.values() if _lives(member)])
+        if orphan and family and process.poll() is None:
+            process.communicate(b"go\n")
+        time.sleep(0.02)
+    watch.look([])
+    assert watch.own_seconds() >= 0.25
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_process_that_left_is_not_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that had a parent among the cell's passed its time on; one that had none did not."""
+
+    class Stub:
+        def __init__(self, pid: int, parent: int, user: float) -> None:
+            self.pid, self._parent, self._user = pid, parent, user
+
+        def oneshot(self) -> Any:
+            import contextlib
+
+            return contextlib.nullcontext()
+
+        def cpu_times(self) -> Any:
+            return type("Times", (), {"user": self._user, "system": 0.0, "children_user": 0.0, "children_system": 0.0})
+
+        def ppid(self) -> int:
+            return self._parent
+
+    monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: 0.0)
+    watch = CpuWatch()
+    first, child, orphan = Stub(10, foreign_load.os.getpid(), 1.0), Stub(11, 10, 2.0), Stub(12, 1, 4.0)
+    watch.look([first, child, orphan])  # type: ignore[list-item]
+    assert watch.own_seconds() == 7.0
+    watch.look([first])  # type: ignore[list-item]
+    assert watch.own_seconds() == 1.0 + 4.0
