@@ -12,7 +12,9 @@ from rich.console import Console
 
 from harness.errors import HarnessBug, RlaxesError, UserError
 
-EXIT_FINE, EXIT_BROKEN, EXIT_COULD_NOT_MEASURE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 3, 4, 130
+EXIT_FINE, EXIT_REGRESSION, EXIT_CANNOT_TELL, EXIT_COULD_NOT_MEASURE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+EXIT_BROKEN = EXIT_REGRESSION
+"""Something was found to be wrong: a regression, a ledger that breaks a rule, a drill that lost its experiment."""
 words = Console(stderr=True)
 """Progress and words go to standard error: standard output is for results."""
 

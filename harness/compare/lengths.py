@@ -43,3 +43,12 @@ def length_breach(groups: dict[GroupKey, list[CellResult]], key: GroupKey, refer
                 f"{own / its - 1:+.1%}, past the {TOLERANCE:.0%} within which speeds compare (see track fixed_length)"
             )
     return None
+
+
+def length_difference(cells: Sequence[CellResult], others: Sequence[CellResult]) -> float:
+    """By how much two groups differ in their mean completion length, as a share of the second's; 0 where not measured.
+
+    Up to `TOLERANCE` speeds compare, but a time that differs by no more than the work does says nothing of the system.
+    """
+    own, its = _median_length(cells, "completion_length"), _median_length(others, "completion_length")
+    return abs(own / its - 1) if own is not None and its else 0.0

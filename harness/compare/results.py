@@ -1,8 +1,8 @@
 """What a comparison is made of: the values of one cell, or the reason why it has none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from harness.measure.values import Value
 
@@ -20,6 +20,8 @@ class CellResult:
         reason: one line, where it is not ok.
         values: what was measured; empty where nothing was.
         foreign_cores: cores that other processes used while it ran; None where that cannot be told.
+        fidelity: what it held of each task setting, as in the cell's row (`harness.execute.adapter.Fidelity`).
+        machine: the id of the machine, where a run has several.
     """
 
     adapter: str
@@ -31,6 +33,13 @@ class CellResult:
     reason: str | None
     values: Sequence[Value]
     foreign_cores: float | None = None
+    fidelity: Sequence[Mapping[str, Any]] = ()
+    machine: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in its run."""
+        return f"{self.adapter}.{self.layout}.{self.track}.r{self.repeat}"
 
     @property
     def key(self) -> GroupKey:
