@@ -24,7 +24,7 @@ from harness.cluster.job import Job, run_file
 from harness.errors import PrerequisiteError, UserError
 
 CONF = Path(conf.__path__[0])
-OWN = ("name", "plugin", "needs", "split")
+OWN = ("name", "plugin", "needs", "one_machine", "split")
 """Settings of `conf/launcher` that are rlaxes' own; every other one has the name that Hydra's plug-in gives it."""
 Asked = Mapping[str, Any]
 Say = Callable[[str], None]

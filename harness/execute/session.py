@@ -9,8 +9,10 @@ from rich.console import Console
 
 from harness.errors import UserError
 from harness.execute.compose import UNDISTURBED, Choice, compose_choices, options_of
+from harness.execute.launched import run_parts
 from harness.execute.machine import describe, load
-from harness.execute.plan import PlannedCell, plan_cells
+from harness.execute.parts import parts_of
+from harness.execute.plan import PlannedCell
 from harness.execute.prepare import Prepared, prepare
 from harness.execute.progress import Display
 from harness.execute.provenance import adapter_facts, configurations, rlaxes_version
@@ -57,19 +59,25 @@ def run_session(choices: Sequence[Choice], console: Console) -> Path:
     Raises:
         UserError, PrerequisiteError: nothing could be started.
     """
-    cells = plan_cells(choices)
+    launcher = choices[0].config["launcher"]
+    parts = parts_of(choices, launcher["split"])
+    cells = [cell for part in parts for cell in part.cells()]
     run = open_run(Path(choices[0].config["output"]), cells)
     try:
         resumed = sum(run.done(cell) is not None for cell in cells)
         kept = f", {resumed} of them already done" if resumed else ""
         console.print(f"run {run.path}: {len(cells)} cells{kept}", markup=False, highlight=False, soft_wrap=True)
-        _work(run, cells, console)
+        if launcher["plugin"] is None:
+            work(run, cells, console)
+        else:
+            run_parts(run, parts, launcher, console)
     finally:
         run.release()
     return run.path
 
 
-def _work(run: RunFolder, cells: list[PlannedCell], console: Console) -> None:
+def work(run: RunFolder, cells: list[PlannedCell], console: Console) -> None:
+    """Prepare and run what has not ended, on this machine."""
     with Display(len(cells), console) as display:
         run.manifest |= {
             "rlaxes": rlaxes_version(),
@@ -83,6 +91,8 @@ def _work(run: RunFolder, cells: list[PlannedCell], console: Console) -> None:
         run.save()
         prepared = prepare(cells, run.path, display.say)
         run.manifest |= {"bundle": prepared.bundle_facts, "roofline": prepared.roofline, "locks": prepared.locks}
+        machine = {"machine": run.manifest["machine"], "roofline": prepared.roofline}
+        run.manifest["machines"] = run.manifest.get("machines", {}) | {run.manifest["machine"]["id"]: machine}
         _keep_prompts(run, prepared)
         Runner(run, prepared, display).run_all(cells)
     run.manifest["load"]["after"] = load()
