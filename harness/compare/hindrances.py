@@ -65,10 +65,8 @@ def _other_work(
     theirs: Sequence[CellResult],
     baseline: str,
 ) -> Hindrance | None:
-    machines = {cell.machine for cell in [*ours, *theirs]}
     learning = learning_check(groups, key, baseline)
     breaches = [
-        "they ran on two machines, which meet only through the reference loop" if len(machines) > 1 else None,
         settings_breach(ours, theirs, baseline),
         length_breach(groups, key, baseline),
         learning.breach if learning else None,
@@ -79,8 +77,8 @@ def _other_work(
 
 def doubt(cells: Sequence[CellResult], null: NullTest | None, foreign_limit: float) -> str | None:
     """Why no difference and no sameness may be told from what was measured, or None."""
-    if null is not None and null.failed:
-        return f"the A/A test: {null.failed}"
+    if null is not None and (null.failed or null.noise is None):
+        return f"the A/A test: {null.failed or 'it has not ended'}"
     return disturbance([cell for cell in cells if cell.status == "ok"], foreign_limit)
 
 

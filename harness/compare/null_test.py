@@ -17,7 +17,7 @@ class NullTest:
     """What an A/A test showed.
 
     Attributes:
-        adapter, layout, track: what was measured twice in turns.
+        adapter, layout, track: what was measured twice in turns; the label of a system, not of an arm.
         pairs: how many pairs ended well.
         cells: the ids of its cells.
         max_noise: the noise above which a plan stops.
@@ -44,6 +44,8 @@ class NullTest:
         cls,
         first: Sequence[CellResult],
         second: Sequence[CellResult],
+        *,
+        adapter: str,
         max_noise: float,
         cells: Sequence[str] = (),
         foreign_limit: float = FOREIGN_LIMIT,
@@ -51,7 +53,8 @@ class NullTest:
         """Judge the two sides of an A/A test.
 
         Args:
-            first, second: the repeats of both sides, paired by their number; whatever became of them.
+            first, second: the repeats of both arms, paired by their number; whatever became of them.
+            adapter: the system that both arms are of.
             cells: their ids.
         """
         effects = _effects(first, second)
@@ -62,8 +65,9 @@ class NullTest:
         pairs = whole.pairs if whole else 0
         stopped = _too_noisy(noise, max_noise, pairs)
         failed = stopped or disturbed or _differs(effects)
-        named = first[0]
-        return cls(*named.key, pairs, list(cells), max_noise, noise, margin, stopped, failed)
+        return cls(
+            adapter, first[0].layout, first[0].track, pairs, list(cells), max_noise, noise, margin, stopped, failed
+        )
 
     def margin_of(self, name: str) -> float:
         """The margin of a figure: the stated one, or what this test showed where that is more."""
@@ -75,8 +79,8 @@ class NullTest:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """What a manifest holds under `null_test`."""
-        return cls(**{field.name: content[field.name] for field in fields(cls)})
+        """What a manifest holds under `null_test`; one that was not judged yet holds no `failed`."""
+        return cls(**{field.name: content[field.name] for field in fields(cls) if field.name in content})
 
 
 def _effects(first: Sequence[CellResult], second: Sequence[CellResult]) -> dict[str, Effect]:

@@ -20,8 +20,9 @@ class CellResult:
         reason: one line, where it is not ok.
         values: what was measured; empty where nothing was.
         foreign_cores: cores that other processes used while it ran; None where that cannot be told.
+        place: where it ran, in words that are part of `adapter`; empty where all of its run ran in one place. Cells of
+            two places are never paired.
         fidelity: what it held of each task setting, as in the cell's row (`harness.execute.adapter.Fidelity`).
-        machine: the id of the machine, where a run has several.
     """
 
     adapter: str
@@ -34,7 +35,6 @@ class CellResult:
     values: Sequence[Value]
     foreign_cores: float | None = None
     fidelity: Sequence[Mapping[str, Any]] = ()
-    machine: str | None = None
 
     @property
     def name(self) -> str:

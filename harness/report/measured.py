@@ -12,6 +12,7 @@ from harness.audit.quantities import Case
 from harness.audit.violation import Violation
 from harness.compare.drill import DrillVerdict, judge_drill, unjudged
 from harness.compare.drill_evidence import Evidence
+from harness.compare.places import placed
 from harness.compare.results import CellResult
 from harness.contract import read_cell
 from harness.errors import UserError
@@ -46,7 +47,7 @@ class Measured:
 
 
 def load_manifest(run: Path) -> dict[str, Any]:
-    """The manifest of a run.
+    """The manifest of a run; its rows say in which place they ran, where there are several.
 
     Raises:
         UserError: the folder holds no run.
@@ -55,7 +56,7 @@ def load_manifest(run: Path) -> dict[str, Any]:
     if not path.exists():
         raise UserError(f"{run} holds no run: there is no manifest.json in it")
     manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return manifest
+    return manifest | {"cells": placed(manifest["cells"])}
 
 
 def column_of(cell: Cell) -> Column:
@@ -78,7 +79,8 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
     measured = Measured()
     for cell in manifest["cells"]:
         found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
-        found["foreign_cores"] = cell.get("foreign_cores")
+        found |= {"foreign_cores": cell.get("foreign_cores"), "fidelity": cell.get("fidelity") or ()}
+        found |= {"place": cell.get("place", "")}
         if disturbed(cell):
             measured.verdicts.append(_judge(run, manifest, cell, violations))
         elif cell["status"] != "ok":
@@ -160,7 +162,7 @@ def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str
     measured.cases += cases_of_cell(own)
     measured.self_reports.setdefault(column, []).append(self_report_cell(view))
     if len(measured.self_reports[column]) == 1:
-        measured.observed.setdefault(cell["adapter"], []).extend(observe(view, cell["layout"]))
+        measured.observed.setdefault(cell["system"], []).extend(observe(view, cell["layout"]))
         measured.completions += some_completions(ledger, *column)
         write_perfetto(ledger, run / "timeline" / f"{cell['cell_id']}.perfetto.json")
 
@@ -178,7 +180,7 @@ def _context(manifest: Mapping[str, Any], cell: Cell) -> MeasureContext:
         task=config["task"],
         warmup_steps=config["task"]["warmup_steps"],
         price=config["price"],
-        roofline=manifest.get("roofline"),
+        roofline=(manifest.get("machines") or {}).get(cell.get("machine"), manifest).get("roofline"),
         native_definitions=manifest["adapters"][cell["system"]].get("native") or [],
         between_failures=(config["adapter"].get("checkpoint") or {}).get("mtbf_s"),
     )
