@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from harness.compare.learning import CURVE, LearningCheck, learning_check
 from harness.compare.lengths import GUARDED_TOPICS, length_breach
+from harness.compare.places import label_at
 from harness.compare.results import CellResult, GroupKey, groups_of
 from harness.compare.rows import Row, State
 from harness.compare.statistics import detectable_change, median_interval, middle, paired_ratio
@@ -22,7 +23,8 @@ def compare_rows(cells: Sequence[CellResult], reference: str = "reference") -> l
 
     Args:
         cells: every planned cell; the values of one that did not end well count in no median.
-        reference: the adapter whose completion lengths and values the others are held against.
+        reference: the adapter whose completion lengths and values the others are held against, each against the cells
+            of it that ran in the same place.
     """
     cells = [cell if cell.status == "ok" else replace(cell, values=()) for cell in cells]
     groups = groups_of(cells)
@@ -30,13 +32,14 @@ def compare_rows(cells: Sequence[CellResult], reference: str = "reference") -> l
     rows = []
     for track in sorted({track for _, _, track in groups}):
         in_track = {key: group for key, group in groups.items() if key[2] == track}
-        lengths = {key: length_breach(in_track, key, reference) for key in in_track}
-        learning = {key: _learning_breach(in_track, key, reference) for key in in_track}
+        beside = {key: label_at(reference, group[0].place) for key, group in in_track.items()}
+        lengths = {key: length_breach(in_track, key, beside[key]) for key in in_track}
+        learning = {key: _learning_breach(in_track, key, beside[key]) for key in in_track}
         for example in _figures(cells, track, list(known)):
             kind = known[example.tag]
             found = {key: _row(key, group, example, kind) for key, group in in_track.items()}
             found = {key: _guarded(row, kind, lengths[key], learning[key]) for key, row in found.items()}
-            rows += [_beside_reference(row, found.get((reference, *key[1:]))) for key, row in found.items()]
+            rows += [_beside_reference(row, found.get((beside[key], *key[1:]))) for key, row in found.items()]
     return rows
 
 
@@ -50,7 +53,8 @@ def _figures(cells: Sequence[CellResult], track: str, order: list[str]) -> list[
 def _row(key: GroupKey, group: Sequence[CellResult], example: Value, kind: type[Measure]) -> Row:
     adapter, layout, track = key
     found = [cell.find(example.name) for cell in group]
-    repeats = tuple(value.value if value is not None else None for value in found)
+    by_repeat = {cell.repeat: value.value for cell, value in zip(group, found, strict=True) if value is not None}
+    repeats = tuple(by_repeat.get(number) for number in range(group[-1].repeat + 1))
     numbers = [number for number in repeats if number is not None]
     state, reason = _state(group, found, example.tag)
     interval = median_interval(numbers)
@@ -107,7 +111,7 @@ def _why_no_variant(group: Sequence[CellResult], tag: str) -> str:
 def learning_checks(cells: Sequence[CellResult], reference: str = "reference") -> list[LearningCheck]:
     """The learning check of every adapter and layout that there is one for, in the order of their names."""
     groups = groups_of([cell for cell in cells if cell.status == "ok"])
-    found = [learning_check(groups, key, reference) for key in groups]
+    found = [learning_check(groups, key, label_at(reference, group[0].place)) for key, group in groups.items()]
     return [check for check in found if check is not None]
 
 

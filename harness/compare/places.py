@@ -14,8 +14,11 @@ Place = tuple[str | None, str | None]
 def placed(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The rows of a manifest with their `place` in words, and `adapter` as a label that says it.
 
-    Both stay as they are where all ran in one place, which is every run that one machine did alone.
+    The label stays as it is where all ran in one place, which is every run that one machine did alone, and where the
+    rows have a place already.
     """
+    if any("place" in row for row in rows):
+        return [dict(row) for row in rows]
     places = list(dict.fromkeys(_place(row) for row in rows if row.get("machine")))
     words = {place: _words(place, places) for place in places} if len(places) > 1 else {}
     named = ((row, words.get(_place(row), "")) for row in rows)
