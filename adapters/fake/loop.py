@@ -34,6 +34,7 @@ class FakeLoop:
         self._probe, self._cell, self._task = probe, probe.cell, probe.cell["task"]
         self._truth = Truth.of(self._cell["adapter_options"])
         self._clock = time.perf_counter_ns()
+        self._taken_ms = self._truth.taken_ms(self._cell)
         self._checkpoints = self._cell["adapter_options"]["checkpoint"]
         self._trainer, self._controller = Faults.of(self._cell, "trainer"), Faults.of(self._cell, "controller")
         fresh = {"step": 0, "batch": 0, "version": 0, "published": -1, "weights": 0, "waiting": [], "clock": 0}
@@ -90,7 +91,7 @@ class FakeLoop:
     def _span(self, stage: str, trace_id: str, **fields: Any) -> tuple[int, int]:
         """Let a stage take its time on the made-up clock; the span's start and end. A stage of no time has no span."""
         start = self._clock
-        self._clock += int(self._truth.stage_ms[stage] * MILLISECOND)
+        self._clock += int(self._taken_ms[stage] * MILLISECOND)
         if self._clock > start:
             self._probe.add_span(stage, start, self._clock, trace_id=trace_id, **fields)
         return start, self._clock

@@ -1,10 +1,14 @@
 """The truth that the fake loop is told, and what follows from it for one completion."""
 
+import math
+import random
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 BEHAVIOR_LOGPROB = -0.5
 """What the made-up engine reports for every token that it samples."""
+SLOWED: dict[str, float] = {}
+"""How many times as long as told, by stage: a commit that fills it is a regression of known size."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,19 @@ class Truth:
     left_in_flight: bool
     published_bytes: int
     gap_ms: float
+    noise: float
     stage_ms: dict[str, float]
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Self:
         """The truth in a cell's adapter options."""
         return cls(**{field.name: options[field.name] for field in fields(cls)})
+
+    def taken_ms(self, cell: dict[str, Any]) -> dict[str, float]:
+        """What each stage takes in a cell: as told, at the pace that the noise draws for it."""
+        chance = random.Random(f"{cell['cell_id']} {cell['seed']}")
+        pace = math.exp(chance.gauss(0.0, self.noise))
+        return {stage: ms * pace * SLOWED.get(stage, 1.0) for stage, ms in self.stage_ms.items()}
 
 
 def every(number: int, period: int) -> bool:

@@ -1,9 +1,7 @@
 """`rlaxes doctor`: what is missing or has drifted, each with what mends it."""
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,17 +9,17 @@ from pathlib import Path
 
 import yaml
 
-from harness.errors import UserError
-from harness.execute.adapter import MAPPED, Adapter, find_adapter, find_adapters, import_folder, look_for_adapters
+from harness.errors import SystemFailure, UserError
+from harness.execute.adapter import MAPPED, Adapter, find_adapter, find_adapters, look_for_adapters
 from harness.execute.compose import CONF
 from harness.execute.environment_diff import diff_environment
 from harness.execute.environments import cache_folder, environment_name, environments_folder, find_environment
+from harness.execute.hook_check import hook_drift
 from harness.execute.locks import PROJECT_FILE, adapter_job, harness_job, read_project
 from harness.execute.machine import load, usable_cores
 from harness.execute.requirement_lock import inputs_digest
 
 LEAST_FREE_BYTES = 6 * 2**30
-HOOK_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -153,26 +151,9 @@ def _lock(adapter: Adapter, variant: str, lock: Path, label: str) -> Iterator[Ch
 
 
 def _hooks(adapter: Adapter, python: Path, label: str) -> Check:
-    """Ask the adapter, inside its environment, whether every hook point still exists in the installed version."""
-    imports = import_folder(adapter, cache_folder() / "doctor" / str(os.getpid()))
     try:
-        done = subprocess.run(
-            [str(python), "-m", f"{adapter.package}.inside", "--check-hooks"],
-            env=os.environ | {"PYTHONPATH": str(imports)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=HOOK_SECONDS,
-        )
-        drift = json.loads((done.stdout.strip().splitlines() or [""])[-1])
-    except subprocess.TimeoutExpired as error:
-        return Check(f"{label}: hooks", ok=False, detail=f"the check itself failed: {error}")
-    except ValueError:
-        said = (done.stderr.strip() or f"it ended with {done.returncode} and said nothing").splitlines()[-1]
-        return Check(f"{label}: hooks", ok=False, detail=f"the check itself failed: {said}")
-    finally:
-        for link in imports.iterdir():
-            link.unlink()
-        imports.rmdir()
+        drift = hook_drift(adapter, python)
+    except SystemFailure as error:
+        return Check(f"{label}: hooks", ok=False, detail=str(error))
     mend = f"install the pinned version {adapter.spec['version']}, or move the adapter's hook points"
     return Check(f"{label}: hooks", not drift, "; ".join(drift) or "all there", mend)
