@@ -28,7 +28,7 @@ from harness.compare.results import CellResult, GroupKey, groups_of
 from harness.compare.totals import by_repeat, gating_figures
 from harness.measure.api import catalogue
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["Judgement", "judge", "judge_all"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,12 @@ def judge(
     places = [key[1:] for key in groups if key[0] == subject and (baseline, *key[1:]) in groups]
     drafts = [draft for place in places for draft in _drafts(groups, (subject, *place), baseline, rule)]
     return _concluded(drafts, groups, rule)
+
+
+def judge_all(cells: Sequence[CellResult], baseline: str, null: NullTest | None) -> list[Judgement]:
+    """Hold every other system against one, in the order of their names. Each is a comparison of its own."""
+    subjects = sorted({cell.adapter for cell in cells} - {baseline})
+    return [judgement for subject in subjects for judgement in judge(cells, subject, baseline, null)]
 
 
 def _drafts(groups: dict[GroupKey, list[CellResult]], key: GroupKey, baseline: str, rule: _Rule) -> list[_Draft]:

@@ -10,6 +10,8 @@ from harness.audit import check_run
 from harness.audit.own import own_findings
 from harness.audit.violation import Violation
 from harness.compare.api import compare_rows, learning_checks
+from harness.compare.judge import Judgement, judge_all
+from harness.compare.null_test import NullTest
 from harness.measure.api import catalogue
 from harness.measure.self_report import SelfReport as CellSelfReport
 from harness.report import facts
@@ -23,6 +25,7 @@ from harness.report.measured import Cell, Column, Measured, column_of, disturbed
 from harness.report.model import Definition, FidelityRow, ReportModel, SelfReport
 
 __all__ = ["build_report", "load_manifest", "write_report"]
+REFERENCE = "reference"
 
 
 def build_report(run: Path) -> ReportModel:
@@ -78,6 +81,8 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         axes=axes_of(adapters, measured.observed),
         fidelity=_fidelity(undisturbed),
         self_report=[row for column, cells in sorted(measured.self_reports.items()) for row in _beside(column, cells)],
+        judgements=_judgements(manifest, measured),
+        null_test=manifest.get("null_test") or {},
         learning=[check.as_dict() for check in learning_checks(measured.results)],
         verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
@@ -86,6 +91,12 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         series=measured.series,
         provenance=facts.provenance_of(manifest),
     )
+
+
+def _judgements(manifest: Mapping[str, Any], measured: Measured) -> list[Judgement]:
+    """Against the baseline that the manifest names, which in a comparison is the reference loop."""
+    null = manifest.get("null_test")
+    return judge_all(measured.results, manifest.get("baseline", REFERENCE), NullTest.from_dict(null) if null else None)
 
 
 def _cell(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:

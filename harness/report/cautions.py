@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
+from harness.compare.gates import STATED_MARGIN
 from harness.compare.rows import Row
 from harness.report import format as fmt
 from harness.report.ingested import ingested_cautions
+from harness.report.judgements import null_words, percent
 from harness.report.measured import BARE, UNTRUSTED
 from harness.report.model import Caution, ReportModel
 
@@ -14,6 +16,8 @@ BUSY_SHARE = 0.25
 CROWDED_SHARE = 1.5
 """The same before a later cell: what ran a moment ago may have used every core."""
 FEW_REPEATS = 5
+NOISY = 0.02
+"""Spread from run to run from which five pairs hardly find a change of 5 %."""
 COLUMN = ("adapter", "layout", "track")
 COUNTED = {
     "support_violations": "tokens whose ratio is undefined: their behaviour log-probability is missing or infinite",
@@ -145,6 +149,16 @@ def _repeats(model: ReportModel) -> Iterator[Caution]:
         yield Caution("repeats", f"{words}, so a difference between systems may be noise.")
 
 
+def _null_test(model: ReportModel) -> Iterator[Caution]:
+    """Whether this machine lets anything be judged."""
+    null = model.null_test
+    if null and (null.get("failed") or null["noise"] is None or null["noise"] > NOISY):
+        yield Caution("machine", null_words(null))
+    elif not null and any(judgement.effect is not None for judgement in model.judgements):
+        text = f"no A/A test was run: the margin of {percent(STATED_MARGIN)} is a stated one, not that of this machine."
+        yield Caution("machine", text)
+
+
 def _machine(model: ReportModel) -> Iterator[Caution]:
     load, cores = model.provenance.get("load", {}).get("before"), model.provenance.get("cores")
     if not cores:
@@ -178,6 +192,7 @@ FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _fidelity,
     _axes,
     _repeats,
+    _null_test,
     _machine,
     _code,
 )

@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 from harness.report import format as fmt
 from harness.report.drills import print_drills
 from harness.report.headlines import HEADLINES
+from harness.report.judgements import print_judgements
 from harness.report.model import ReportModel
 from harness.report.table import Entry, Family, Line, Table, comparison, unit_beside
 from harness.report.views import counts, visible
@@ -34,6 +35,7 @@ def print_comparison(model: ReportModel, console: Console, html: Path) -> None:
     if len(model.cautions) > MOST_CAUTIONS:
         more = len(model.cautions) - MOST_CAUTIONS
         console.print(f"! and {more} more in the report", style="yellow", highlight=False)
+    print_judgements(model, console)
     print_drills(model, console)
     if not model.ingested:
         console.print(f"{counts(model)}; the order is that of the names, nothing is ranked", highlight=False)

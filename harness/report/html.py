@@ -16,6 +16,7 @@ from harness.report.drills import counts_of, ending, items_of, title_of
 from harness.report.figures.style import adapter_color
 from harness.report.headlines import HEADLINES
 from harness.report.ingested import series_lines, spoken
+from harness.report.judgements import JUDGED, baselines, judged_view, null_words
 from harness.report.learning import LEARNING, check_title
 from harness.report.model import REPORT_SCHEMA, Figure, ReportModel
 from harness.report.table import comparison, unit_beside
@@ -70,6 +71,10 @@ def context_of(model: ReportModel, image: Callable[[Figure], str]) -> dict[str, 
         "ingested": spoken(model),
         "series_lines": series_lines(model),
         "learning_note": LEARNING,
+        "judged": judged_view(model),
+        "judged_note": JUDGED,
+        "baselines": baselines(model),
+        "null_words": null_words(model.null_test),
         "colors": {name: adapter_color(name, model.names) for name in model.names},
         "image": image,
         "wide": WIDE,

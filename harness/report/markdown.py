@@ -8,6 +8,7 @@ from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
 from harness.report.drills import counts_of, ending, items_of, title_of
 from harness.report.ingested import series_lines, spoken
+from harness.report.judgements import JUDGED, baselines, judged_view, null_words
 from harness.report.learning import LEARNING, check_title
 from harness.report.markup import code, escape, grid
 from harness.report.model import Axis, FidelityRow, ReportModel
@@ -24,7 +25,14 @@ def render_markdown(model: ReportModel, figures: str = "figures") -> str:
     lines += ["", *_summary(model)]
     for track in model.tracks:
         lines += _comparison(model, track)
-    lines += _ingested(model) + _learning(model) + _drills(model) + _figures(model, figures) + _axes(model)
+    lines += (
+        _ingested(model)
+        + _judgements(model)
+        + _learning(model)
+        + _drills(model)
+        + _figures(model, figures)
+        + _axes(model)
+    )
     lines += _fidelity(model) + _self_report(model) + _cells(model) + _completions(model) + _definitions(model)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -85,6 +93,15 @@ def _ingested(model: ReportModel) -> list[str]:
     head = ["native key", "speaks of", "unit", "n", "first", "last", "figure of ours"]
     rows = [[code(line.key), *map(escape, astuple(line)[1:])] for line in series_lines(model)]
     return [*lines, "", *grid(head, rows)]
+
+
+def _judgements(model: ReportModel) -> list[str]:
+    if not model.judgements:
+        return []
+    said = " ".join(filter(None, [JUDGED, escape(null_words(model.null_test))]))
+    head = ["system", "measure", "verdict", "ratio (95 % interval)", "smallest detectable", "margin", "why"]
+    rows = [[escape(text) for text in astuple(line)] for line in judged_view(model)]
+    return [f"## Held against {escape(baselines(model))}, measure by measure", "", said, "", *grid(head, rows)]
 
 
 def _learning(model: ReportModel) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
+from harness.compare.judgement import Judgement
 from harness.compare.rows import Row
 from harness.errors import UserError
 
@@ -122,9 +123,11 @@ class ReportModel:
     """A whole report. `cells` and `violations` are as in `manifest.json` and `rlaxes check --json`; `machine`, `task`
     and `code` are facts to print, in their order; `provenance` is what a repetition needs. `verdicts` are those of the
     cells that were disturbed on purpose (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else;
-    `learning` are the learning checks (`harness.compare.learning.LearningCheck.as_dict`); `findings` are those of the
-    audit's rules over the run's own figures, as in `rlaxes audit --json`; `ingested` is what is known of a run that was
-    recorded elsewhere, in the words of its manifest (`harness.ingest.run_folder`)."""
+    `judgements` hold each system against its baseline; `null_test` is the A/A test of the machine
+    (`harness.compare.null_test.NullTest.as_dict`); `learning` are the learning checks
+    (`harness.compare.learning.LearningCheck.as_dict`); `findings` are those of the audit's rules over the run's own
+    figures, as in `rlaxes audit --json`; `ingested` is what is known of a run that was recorded elsewhere, in the words
+    of its manifest (`harness.ingest.run_folder`)."""
 
     title: str
     run_id: str
@@ -142,6 +145,8 @@ class ReportModel:
     axes: list[Axis] = field(default_factory=list)
     fidelity: list[FidelityRow] = field(default_factory=list)
     self_report: list[SelfReport] = field(default_factory=list)
+    judgements: list[Judgement] = field(default_factory=list)
+    null_test: dict[str, Any] = field(default_factory=dict)
     learning: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     violations: list[dict[str, str]] = field(default_factory=list)
@@ -159,6 +164,7 @@ class ReportModel:
         """
         plain = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         whole = {"rows": [row.as_dict() for row in self.rows], "records": [row.as_record() for row in self.rows]}
+        whole |= {"judgements": [judgement.as_dict() for judgement in self.judgements]}
         return {"schema": REPORT_SCHEMA, **plain, **whole}
 
     @classmethod
@@ -174,6 +180,7 @@ class ReportModel:
         lists = {"cautions": Caution, "axes": Axis, "fidelity": FidelityRow, "self_report": SelfReport}
         lists |= {"completions": Completion, "figures": Figure}
         given |= {name: [kind(**item) for item in content[name]] for name, kind in lists.items()}
+        given["judgements"] = [Judgement.from_dict(item) for item in content.get("judgements", [])]
         given["rows"] = [_row(item) for item in content["records"]]
         given["definitions"] = {tag: Definition(**item) for tag, item in content["definitions"].items()}
         return cls(**given)

@@ -1,0 +1,127 @@
+"""The judgements of a run, for people: each system held against its baseline in the measures named in advance."""
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+
+from harness.compare.effect import CONFIDENCE, POWER
+from harness.compare.gates import LEVEL, SOUGHT, STATED_MARGIN
+from harness.compare.judgement import STATES, Judgement
+from harness.report import format as fmt
+from harness.report.model import ReportModel
+from harness.report.views import visible
+
+JUDGED = (
+    f"A line says better or worse where both hold: p is below {LEVEL:g} after Holm's correction over all lines of its "
+    f"system, and the ratio is past the margin: {100 * STATED_MARGIN:g} %, or what the A/A test showed where that is "
+    f"more. It says no change only where a change of {100 * SOUGHT:g} % would have been found with a power of "
+    f"{100 * POWER:g} % and the {100 * CONFIDENCE:g} % interval holds none. Only measures that were named before "
+    "anything was measured stand here; all others are described, and have no verdict. The order is that of the names: "
+    "nothing is ranked."
+)
+
+
+@dataclass(frozen=True)
+class JudgedLine:
+    """One judgement as text."""
+
+    system: str
+    measure: str
+    state: str
+    ratio: str
+    detectable: str
+    margin: str
+    said: str
+
+
+def baselines(model: ReportModel) -> str:
+    """Against what was judged, in words."""
+    return ", ".join(sorted({judgement.baseline for judgement in model.judgements}))
+
+
+def judged_view(model: ReportModel) -> list[JudgedLine]:
+    """By system, and within one in the order of the gates."""
+    return [_line(model, judgement) for judgement in model.judgements]
+
+
+def _line(model: ReportModel, found: Judgement) -> JudgedLine:
+    return JudgedLine(
+        system_of(found),
+        measure_of(model, found),
+        found.state,
+        ratio_of(found),
+        percent(found.detectable),
+        percent(found.margin),
+        "; ".join(filter(None, [explained(found), found.reason])),
+    )
+
+
+def system_of(found: Judgement) -> str:
+    """Whom a judgement is of."""
+    return f"{found.adapter} · {fmt.words(found.layout)} · {fmt.words(found.track)}"
+
+
+def measure_of(model: ReportModel, found: Judgement) -> str:
+    """The title of its figure."""
+    known = model.definitions.get(found.measure)
+    title = known.title if known else fmt.words(found.measure)
+    return title + (f", {fmt.words(found.variant)}" if found.variant else "")
+
+
+def ratio_of(found: Judgement) -> str:
+    """The effect with its interval, e.g. `1.12× [1.09 – 1.16]`."""
+    if found.effect is None:
+        return fmt.NOTHING
+    if found.low is None or found.high is None:
+        return fmt.times(found.effect)
+    return f"{fmt.times(found.effect)} [{fmt.number(found.low)} – {fmt.number(found.high)}]"
+
+
+def percent(share: float | None) -> str:
+    """A share as `3.1 %`."""
+    return fmt.NOTHING if share is None else f"{fmt.number(100 * share, 2)} %"
+
+
+def explained(found: Judgement) -> str:
+    """Which stage a change comes from, e.g. `decode: 83 % of it, 12 ms a step`."""
+    if found.explained_by is None:
+        return ""
+    stage, seconds = fmt.words(found.explained_by.stage), abs(found.explained_by.seconds)
+    sign = "+" if found.explained_by.seconds > 0 else "−"
+    return f"{stage}: {percent(found.explained_by.share)} of it, {sign}{fmt.quantity(seconds, 's')} a step"
+
+
+def null_words(null: dict[str, Any]) -> str:
+    """What the A/A test of the run showed; empty where there was none."""
+    if not null:
+        return ""
+    noise = null["noise"]
+    said = "not judged" if noise is None else f"{percent(noise)} from run to run in the wall time of a step"
+    trouble = null.get("failed") or null.get("stopped")
+    tested = f"The A/A test held {null['adapter']} against itself in {null['pairs']} pairs: {said}"
+    return f"{tested}; {trouble}." if trouble else f"{tested}."
+
+
+def print_judgements(model: ReportModel, console: Console) -> None:
+    """One line a system and state: what got worse and by how much, down to what could not be told."""
+    for system, group in groupby(model.judgements, key=system_of):
+        own = list(group)
+        console.print(f"{system} against {own[0].baseline}:", style="bold", markup=False, highlight=False)
+        for state in STATES:
+            said = [_told(model, found) for found in own if found.state == state]
+            if said:
+                text = visible(f"  {state}: {'; '.join(dict.fromkeys(said))}")
+                console.print(text, markup=False, highlight=False)
+
+
+def _told(model: ReportModel, found: Judgement) -> str:
+    """A judgement in a few words: a reason where it holds for all of a system is said once."""
+    if found.state in {"not comparable", "failed", "not run"}:
+        return found.reason
+    measure = f"{measure_of(model, found)} {ratio_of(found)}"
+    if found.state == "no change":
+        return f"{measure}, smallest detectable {percent(found.detectable)}"
+    why = explained(found) if found.state != "cannot tell" else found.reason
+    return f"{measure} ({why})" if why else measure
