@@ -91,6 +91,8 @@ def launcher_of(asked: Asked, folder: Path) -> Launcher:
 def _set(config: DictConfig, asked: Asked) -> None:
     settings = {key: value for key, value in asked.items() if key not in OWN}
     for key, value in settings.items():
+        if key not in config.hydra.launcher:
+            raise UserError(f"launcher.{key}={value}: Hydra's launcher {asked['plugin']} has no such setting")
         try:
             with open_dict(config.hydra.launcher):
                 OmegaConf.update(config.hydra.launcher, key, value, merge=True)
