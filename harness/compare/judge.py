@@ -24,6 +24,7 @@ from harness.compare.hindrances import doubt, hindrance, remarks
 from harness.compare.judgement import Judgement
 from harness.compare.lengths import GUARDED_TRACK, length_difference
 from harness.compare.null_test import NullTest
+from harness.compare.places import label_at
 from harness.compare.results import CellResult, GroupKey, groups_of
 from harness.compare.totals import by_repeat, gating_figures
 from harness.measure.api import catalogue
@@ -82,9 +83,16 @@ def judge(
 
 
 def judge_all(cells: Sequence[CellResult], baseline: str, null: NullTest | None) -> list[Judgement]:
-    """Hold every other system against one, in the order of their names. Each is a comparison of its own."""
-    subjects = sorted({cell.adapter for cell in cells} - {baseline})
-    return [judgement for subject in subjects for judgement in judge(cells, subject, baseline, null)]
+    """Hold every other system against one, in the order of their names, each against the cells of it that ran in the
+    same place. Each is a comparison of its own.
+
+    Args:
+        null: the A/A test; it is of one machine, and says nothing of a run that has several places.
+    """
+    beside = {cell.adapter: label_at(baseline, cell.place) for cell in cells}
+    null = null if len({cell.place for cell in cells}) == 1 else None
+    pairs = [(subject, its) for subject, its in sorted(beside.items()) if subject != its]
+    return [judgement for subject, its in pairs for judgement in judge(cells, subject, its, null)]
 
 
 def _drafts(groups: dict[GroupKey, list[CellResult]], key: GroupKey, baseline: str, rule: _Rule) -> list[_Draft]:

@@ -34,6 +34,7 @@ class CellResult:
     reason: str | None
     values: Sequence[Value]
     foreign_cores: float | None = None
+    place: str = ""
     fidelity: Sequence[Mapping[str, Any]] = ()
 
     @property
