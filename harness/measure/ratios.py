@@ -181,8 +181,8 @@ def _weights(log_w: Array, known: Array, counts: Array) -> dict[str, Array]:
     zeroed = log_w if everywhere else np.where(known, log_w, 0.0)
     log_sum, log_square = log_sums_twice(safe, counts)
     size = np.abs(zeroed)
-    with np.errstate(over="ignore"):
-        excess = np.expm1(zeroed) - zeroed
+    with np.errstate(over="ignore"):  # a weight past what a float holds is infinite, and so is its excess
+        k3 = by_run(np.add, np.expm1(zeroed) - zeroed, counts, 0.0).astype(np.float32)
     return {
         "defined": by_run(np.add, known.astype(np.int32), counts, 0),
         "log_sum": log_sum,
@@ -190,7 +190,7 @@ def _weights(log_w: Array, known: Array, counts: Array) -> dict[str, Array]:
         "log_w": by_run(np.add, zeroed, counts, 0.0),
         "absolute": by_run(np.add, size, counts, 0.0).astype(np.float32),
         "largest": by_run(np.maximum, size, counts, 0.0).astype(np.float32),
-        "k3": by_run(np.add, excess, counts, 0.0).astype(np.float32),
+        "k3": k3,
     }
 
 

@@ -5,6 +5,7 @@ The logarithm of a token's ratio is normal with deviation `s(lag)` and mean `-s^
 token-level ESS/n at one lag then tends to `exp(-s^2)`, and a sequence-level one of length T to `exp(-T s^2)`.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from harness.simulate.records import Sample
 from harness.simulate.settings import Staleness, Synthetic
-from harness.theory.ess import ess
+from harness.theory.ess import ess, log_sum_exp
 
 SAYS = (
     "synthetic: log w of a token is drawn from a normal distribution whose deviation grows with the lag, "
@@ -50,7 +51,7 @@ class Ratios:
         s = self._asked.ratio_sd + lags * self._asked.ratio_sd_per_lag
         variance = s * s
         whole = float(length.sum())
-        token = whole / float((length * np.exp(variance)).sum())
+        token = math.exp(math.log(whole) - log_sum_exp(np.log(length) + variance))
         logs = np.sqrt(length) * s * self._rng.standard_normal(len(samples)) - length * variance / 2
         return token, ess(logs) / len(samples), self._above_cap(s, length, whole)
 

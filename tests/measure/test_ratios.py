@@ -1,6 +1,7 @@
 """Ratios, ESS and clipping against closed forms, on the fake loop and on single rows."""
 
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +146,12 @@ def test_sums_of_runs_give_the_ess_of_each(runs: list[list[float]]) -> None:
 def test_evidence_names_the_columns(tmp_path: Path) -> None:
     value = LogRatioMax().values(view(tmp_path))[0]
     assert value.evidence == "trained.trainer_logprobs, rollouts.behavior_logprobs"
+
+
+def test_weights_past_what_a_float_holds_are_told_without_a_warning(tmp_path: Path) -> None:
+    """Two batches ahead, and 400 in the logarithm for each update of lag: a weight of exp(800)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = figures(tmp_path, log_ratios=[0.0], log_ratio_per_lag=400.0, ahead=2)
+    assert found["log_ratio_max"].value == pytest.approx(800)
+    assert found["ess_tokens_share"].value == pytest.approx(1)

@@ -1,5 +1,7 @@
 """Parts of the simulator by hand: a replica's times, distributions, settings, what is refused, what stands still."""
 
+import warnings
+
 import numpy as np
 import pytest
 import simpy
@@ -107,6 +109,22 @@ def test_synthetic_weights_have_the_mean_one_and_the_stated_ess() -> None:
     token, _, above = ratios.shares([sample], 5)
     assert token == pytest.approx(np.exp(-0.25))
     assert above == pytest.approx((weights > 2).mean(), rel=0.1)
+
+
+def test_the_shares_of_a_lag_of_hundreds_are_numbers() -> None:
+    ratios = Ratios(
+        Synthetic(0.5, 0.1, 0.2),
+        Staleness(None, None, "clip", "token", 2.0, None, None, False, None),
+        np.random.default_rng(0),
+    )
+    old, new = Group(0, 2, [64, 64]).samples
+    old.version, new.version = 0, 200
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        token, sequence, above = ratios.shares([old, new], 200)
+    assert token == pytest.approx(0, abs=1e-300)
+    assert sequence == pytest.approx(0.5)
+    assert 0 < above < 0.5
 
 
 @pytest.mark.parametrize(
