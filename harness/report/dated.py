@@ -1,0 +1,113 @@
+"""Reports of several dates, read back with everything that decides whether their figures may be joined."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+from harness.report import format as fmt
+from harness.report.corrections import Correction, corrections_of
+from harness.report.grades import evidence_of_report
+from harness.report.model import ReportModel
+from harness.report.seals import DATED
+
+PATTERNS = (f"{DATED}/*/*/report.json", "*/report.json", "report.json")
+"""Where reports lie in a folder of results, in a folder of runs, and in one run."""
+SHORT = 12
+
+
+@dataclass(frozen=True)
+class DatedReport:
+    """A report with its manifest.
+
+    Attributes:
+        name: the run's id.
+        created: when it began, ISO 8601 in UTC.
+        reason: why none of its figures may be joined with others, or None.
+    """
+
+    name: str
+    created: str
+    model: ReportModel
+    manifest: Mapping[str, Any]
+    corrections: Sequence[Correction]
+    reason: str | None
+
+    def config(self, adapter: str, layout: str, track: str) -> Mapping[str, Any]:
+        """The resolved configuration of the cells of a column; empty where the manifest has none."""
+        found = (self.manifest.get("configs") or {}).get(f"{adapter}.{layout}.{track}") or {}
+        resolved: Mapping[str, Any] = found.get("resolved") or {}
+        return resolved
+
+    @property
+    def bundle(self) -> dict[str, str]:
+        """The hash of prompts, tokenizer and starting checkpoint, by `bundle`; empty where there is no bundle."""
+        digest = (self.manifest.get("bundle") or {}).get("hash")
+        return {"bundle": digest[:SHORT]} if digest else {}
+
+    def machine(self, adapter: str, layout: str, track: str) -> str:
+        """The machine of a column: its id; where it has none, what kind it is; of cells on several, all of them."""
+        column = (adapter, layout, track)
+        cells = [c for c in self.model.cells if (c["adapter"], c["layout"], c["track"]) == column]
+        own = sorted({str(cell["machine"]) for cell in cells if cell.get("machine")})
+        return " and ".join(own) or machine_name(self.manifest.get("machine") or {})
+
+    def context(self, adapter: str) -> dict[str, str]:
+        """What may change along a line, by its name in words."""
+        facts = (self.manifest.get("adapters") or {}).get(adapter) or {}
+        rlaxes, machine = self.manifest.get("rlaxes") or {}, self.manifest.get("machine") or {}
+        lock = (self.manifest.get("locks") or {}).get(adapter)
+        load = (self.manifest.get("load") or {}).get("before") or [None]
+        dirty = " with uncommitted changes" if rlaxes.get("dirty") else ""
+        said = {
+            facts.get("name") or adapter: facts.get("version"),
+            "revision": (facts.get("tracked") or {}).get("commit"),
+            "lock": lock and lock[:SHORT],
+            "rlaxes": f"{rlaxes.get('version')} {(rlaxes.get('commit') or 'no commit')[:SHORT]}{dirty}",
+            "Python": machine.get("python"),
+            "kernel": machine.get("release"),
+            "load when it began": load[0],
+        }
+        return {key: str(value) for key, value in said.items() if value is not None}
+
+
+def machine_name(machine: Mapping[str, Any]) -> str:
+    """The id of a machine; of one that was described before there were ids, its kind, which others may share."""
+    if machine.get("id"):
+        return str(machine["id"])
+    if not machine:
+        return "unknown machine"
+    gpus = [gpu["name"] for gpu in machine.get("gpus") or []]
+    memory = fmt.quantity(machine["memory_bytes"], "bytes")
+    return ", ".join([machine["cpu_model"], f"{machine['cores']} cores", memory, *gpus, "without an id"])
+
+
+def read_reports(folders: Sequence[Path]) -> list[DatedReport]:
+    """Every report in folders of results, folders of runs, or single runs, in the order of their beginning.
+
+    Raises:
+        UserError: a folder is not there, or holds no report.
+    """
+    reports: dict[str, DatedReport] = {}
+    for folder in folders:
+        found = sorted({path for pattern in PATTERNS for path in folder.glob(pattern)})
+        if not found:
+            raise UserError(f"{folder} holds no report: name a folder of results, of runs, or one run")
+        for path in found:
+            report = _read(path)
+            reports.setdefault(report.name, report)
+    return sorted(reports.values(), key=lambda report: report.created)
+
+
+def _read(path: Path) -> DatedReport:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
+        model = ReportModel.from_dict(content)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is no report that this rlaxes reads: {error!r}") from error
+    evidence = evidence_of_report(content)
+    reason = None if evidence == "measured here" else f"{evidence}, which is no figure to join with one measured here"
+    return DatedReport(model.run_id, model.created, model, manifest, corrections_of(path.parent), reason)

@@ -1,0 +1,258 @@
+"""The same figure over dated reports: lines of points that may be joined, where they moved, and what changed there.
+
+Two points are of one line only if everything that decides the work is the same: label, layout, track, settings, prompts
+and starting checkpoint, and the machine. What may change along a line is what a history is read for: the framework's
+version, its lock, rlaxes itself, Python and the kernel.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from harness.compare.change_points import Change, change_points, too_few
+from harness.compare.gates import GATES
+from harness.compare.rows import Row
+from harness.compare.statistics import median_interval
+from harness.measure.values import json_number
+from harness.report.corrections import is_withdrawn
+from harness.report.dated import DatedReport
+
+WORK = ("task", "model", "layout", "track", "adapter", "profile", "seed", "observer", "recipe")
+"""The parts of a configuration that decide the work of a cell."""
+UNDECIDING = ("profile.time_limit_s", "profile.memory_limit_gb", "recipe.link", "recipe.budget")
+"""Of these, what decides none: what a cell may take before it is ended, and where a recipe is told."""
+Flat: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A figure of one run.
+
+    Attributes:
+        date: when the run began, ISO 8601.
+        value, low, high, n: as in its row; a figure that was not comparable with the reference has its interval anew.
+        state: of its row.
+        context: what may change along a line, by name (`framework`, `lock`, `rlaxes`, `python`, `kernel`).
+        corrections: the remarks that were published about it.
+    """
+
+    run: str
+    date: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    state: str
+    context: dict[str, str]
+    corrections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A change of level between two neighbouring points.
+
+    Attributes:
+        what: everything recorded that differs between the two runs, in words; empty where nothing does.
+    """
+
+    run_before: str
+    run_after: str
+    date: str
+    before: float
+    after: float
+    ratio: float | None
+    what: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points that may be joined.
+
+    Attributes:
+        settings: the first digits of the hash of everything that decides the work.
+        begins: what differs from the line before it at the same place; empty for the first.
+        moved: the changes of level.
+        unsearched: why no change was searched for, or None.
+    """
+
+    adapter: str
+    layout: str
+    track: str
+    measure: str
+    variant: str
+    title: str
+    unit: str
+    direction: str
+    machine: str
+    settings: str
+    points: tuple[Point, ...]
+    begins: tuple[str, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    unsearched: str | None = None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What cells it is of, but for their settings."""
+        return self.adapter, self.layout, self.track, self.machine
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; infinities are strings."""
+        points = [asdict(point) | {key: json_number(getattr(point, key)) for key in NUMBERS} for point in self.points]
+        return asdict(self) | {"points": points}
+
+
+NUMBERS = ("value", "low", "high")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a history is asked for; None: any.
+
+    Attributes:
+        measures: tags, or tags with a variant (`t_seq_part_seconds[train]`); None: the measures that a verdict may rest
+            on (`harness.compare.gates`).
+    """
+
+    measures: frozenset[str] | None = None
+    adapters: frozenset[str] | None = None
+    layouts: frozenset[str] | None = None
+    tracks: frozenset[str] | None = None
+
+    def asks(self, row: Row) -> bool:
+        """Whether it asks for that row."""
+        chosen = ((self.adapters, row.adapter), (self.layouts, row.layout), (self.tracks, row.track))
+        if any(names is not None and name not in names for names, name in chosen):
+            return False
+        if self.measures is None:
+            return any(gate.measure == row.measure and not (gate.whole and row.variant) for gate in GATES)
+        return bool({row.measure, row.name} & self.measures)
+
+
+@dataclass
+class History:
+    """Lines by what they are of, then by their first point, then by their figure; `left_out` says what is in none of
+    them, and why; `searched` lines were long enough to be searched for changes."""
+
+    lines: list[Line] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    searched: int = 0
+
+
+@dataclass(frozen=True)
+class _Found:
+    row: Row
+    report: DatedReport
+    work: Flat
+    title: str
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        row = self.row
+        return row.adapter, row.layout, row.track, row.measure, row.variant, self.machine
+
+    @property
+    def machine(self) -> str:
+        return self.report.machine(self.row.adapter, self.row.layout, self.row.track)
+
+    @property
+    def settings(self) -> str:
+        return hashlib.sha256(json.dumps(self.work, sort_keys=True, default=str).encode()).hexdigest()[:8]
+
+
+def history_of(reports: Sequence[DatedReport], wanted: Wanted) -> History:
+    """The lines of what is wanted, searched for changes."""
+    history = History()
+    found = list(_found(sorted(reports, key=lambda report: report.created), wanted, history.left_out))
+    groups: dict[tuple[str, ...], dict[str, list[_Found]]] = {}
+    for one in found:
+        groups.setdefault(one.place, {}).setdefault(one.settings, []).append(one)
+    history.searched = sum(not too_few(len(group)) for by_settings in groups.values() for group in by_settings.values())
+    for by_settings in groups.values():
+        before: list[_Found] = []
+        for group in by_settings.values():
+            history.lines.append(_line(group, before, history.searched))
+            before = group
+    history.lines.sort(key=lambda line: (line.cells, line.points[0].date, line.settings))
+    return history
+
+
+def _found(reports: Iterable[DatedReport], wanted: Wanted, left_out: list[str]) -> Iterator[_Found]:
+    for report in reports:
+        if report.reason:
+            left_out.append(f"{report.name}: {report.reason}")
+            continue
+        withdrawn = 0
+        for row in report.model.rows:
+            if row.state not in {"measured", "not comparable"} or not wanted.asks(row):
+                continue
+            if is_withdrawn(row, report.corrections):
+                withdrawn += 1
+            elif row.value is not None and json_number(row.value) == row.value:
+                title = report.model.definitions[row.measure].title
+                yield _Found(row, report, work_of(report, row), title)
+        if withdrawn:
+            left_out.append(f"{report.name}: {withdrawn} of its figures were withdrawn by a correction")
+
+
+def work_of(report: DatedReport, row: Row) -> Flat:
+    """Everything that decides the work of a row's cells, flat, by dotted name; what is null is left out, since it says
+    that nothing is set. `bundle` is the hash of prompts, tokenizer and starting checkpoint."""
+    config = report.config(row.adapter, row.layout, row.track)
+    flat = dict(_flat({key: config[key] for key in WORK if key in config}, ""))
+    if flat.get("recipe.name") == "default":
+        del flat["recipe.name"]  # reports from before there were recipes say nothing of one
+    return {key: value for key, value in flat.items() if key not in UNDECIDING} | report.bundle
+
+
+def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            yield f"{prefix}{key}", value
+
+
+def _line(group: Sequence[_Found], before: Sequence[_Found], lines: int) -> Line:
+    row, first = group[-1].row, group[0]
+    points = tuple(_point(one) for one in group)
+    changes = change_points([point.value for point in points], lines)
+    return Line(
+        *(row.adapter, row.layout, row.track, row.measure, row.variant),
+        title=group[-1].title,
+        unit=row.unit,
+        direction=row.direction,
+        machine=first.machine,
+        settings=first.settings,
+        points=points,
+        begins=tuple(differences(before[-1].work, first.work)) if before else (),
+        moved=tuple(_moved(points, change) for change in changes),
+        unsearched=too_few(len(points)),
+    )
+
+
+def _point(found: _Found) -> Point:
+    row, report = found.row, found.report
+    low, high = row.low, row.high
+    if row.state == "not comparable":
+        low, high = median_interval([value for value in row.repeats if value is not None]) or (None, None)
+    remarks = tuple(one.line() for one in report.corrections if one.touches(row))
+    context = report.context(row.adapter)
+    return Point(report.name, report.created, row.value or 0.0, low, high, row.n, row.state, context, remarks)
+
+
+def _moved(points: Sequence[Point], change: Change) -> Moved:
+    before, after = points[change.index - 1], points[change.index]
+    what = tuple(differences(before.context, after.context))
+    return Moved(before.run, after.run, after.date, change.before, change.after, change.ratio, what)
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What differs between two flat mappings, in words, in the order of the names."""
+    said = [(key, before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys())]
+    return [f"{key}: {_said(was)} -> {_said(now)}" for key, was, now in said if was != now]
+
+
+def _said(value: Any) -> str:
+    return "not said" if value is None else str(value)
