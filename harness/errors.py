@@ -1,4 +1,4 @@
-"""The four kinds of error. Which one is raised decides what the user sees and what happens to the run."""
+"""The kinds of error. Which one is raised decides what the user sees and what happens to the run."""
 
 
 class RlaxesError(Exception):
@@ -15,6 +15,10 @@ class PrerequisiteError(RlaxesError):
 
 class SystemFailure(RlaxesError):
     """The system under measurement failed; the harness turns it into a row with a cause and goes on."""
+
+
+class CannotTell(RlaxesError):
+    """The machine, as it is now, could not tell what was asked; what was measured is kept."""
 
 
 class HarnessBug(RlaxesError):

@@ -28,7 +28,7 @@ def check_run(run: Path) -> list[Violation]:
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     prompts = _prompts(run)
     found: list[Violation] = []
-    for row in manifest["cells"]:
+    for row in [*manifest.get("null_cells", []), *manifest["cells"]]:
         if row["status"] == "not_run":
             continue
         task = _task(manifest, row["cell_id"])

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ParamSpec
 import typer
 from rich.console import Console
 
-from harness.errors import HarnessBug, RlaxesError, UserError
+from harness.errors import CannotTell, HarnessBug, RlaxesError, UserError
 
 EXIT_FINE, EXIT_REGRESSION, EXIT_CANNOT_TELL, EXIT_COULD_NOT_MEASURE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 EXIT_BROKEN = EXIT_REGRESSION
@@ -46,6 +46,8 @@ def one_line_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except UserError as error:
             raise _exit_with(EXIT_USAGE, f"rlaxes: {error}", as_json=as_json) from error
+        except CannotTell as error:
+            raise _exit_with(EXIT_CANNOT_TELL, f"rlaxes: {error}", as_json=as_json) from error
         except HarnessBug:
             raise
         except (RlaxesError, OSError) as error:

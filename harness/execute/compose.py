@@ -139,6 +139,12 @@ def compose_choices(overrides: Sequence[str]) -> list[Choice]:
     return choices
 
 
+def output_of(overrides: Sequence[str]) -> Path:
+    """The folder for run folders that the words name, or the one of `conf/config.yaml`."""
+    said = [word.partition("=")[2] for word in overrides if word.startswith("output=")]
+    return Path(said[-1] if said else yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))["output"])
+
+
 def _default(group: str) -> str:
     defaults = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))["defaults"]
     return next(str(entry[group]) for entry in defaults if isinstance(entry, dict) and group in entry)
@@ -164,7 +170,8 @@ def _explain(error: Exception, words: Sequence[str]) -> str:
         if match := re.search(r"Could not override '([^']+)'", message):
             return f"there is no setting {match[1]}{_nearest(match[1], _known_keys(words))}"
         if match := re.search(r"Missing mandatory value: (\S+)", message):
-            return f"{match[1]} has no value: write {match[1]}=..."
+            key = getattr(error, "full_key", None) or match[1]
+            return f"{key} has no value: write {key}=..."
     return " ".join(messages[0].split())
 
 

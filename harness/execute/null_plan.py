@@ -51,6 +51,7 @@ def null_facts(cells: Sequence[PlannedCell]) -> dict[str, Any]:
         "noise": None,
         "margin": {},
         "stopped": None,
+        "failed": None,
     }
 
 

@@ -48,6 +48,36 @@ class RunFolder:
         row: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return row if row["key"] == planned.key else None
 
+    def begin(self, cell_id: str) -> None:
+        """Note that a cell starts now: `start_order` is the order in which the cells that count really ran."""
+        order = [one for one in self.manifest.get("start_order", []) if one != cell_id]
+        self.manifest["start_order"] = [*order, cell_id]
+        self.save()
+
+    def keep(self, row: dict[str, Any], table: str) -> None:
+        """Put the row of a cell that has ended into `table` of the manifest, in the place of an older one of its."""
+        rows = self.manifest.setdefault(table, [])
+        ids = [one["cell_id"] for one in rows]
+        if row["cell_id"] in ids:
+            rows[ids.index(row["cell_id"])] = row
+        else:
+            rows.append(row)
+        self.save()
+
+    def set_aside(self, cell_id: str, table: str) -> None:
+        """Make room for a cell that is to run again. Its row goes to `redone` in the manifest, its folder and its
+        ledger stay, readable, under the name that stands there as `kept`."""
+        (row,) = [row for row in self.manifest[table] if row["cell_id"] == cell_id]
+        folder = self.cell(cell_id)
+        aside = folder.with_name(f"{cell_id}.redone{len(list(folder.parent.glob(f'{cell_id}.redone*'))) + 1}")
+        self.manifest[table] = [one for one in self.manifest[table] if one["cell_id"] != cell_id]
+        self.manifest.setdefault("redone", []).append(row | {"kept": aside.name})
+        self.save()
+        folder.rename(aside)
+        (aside / "ledger").mkdir()
+        for path in self.ledger.glob(f"{cell_id}.*"):
+            path.rename(aside / "ledger" / path.name)
+
     def clear(self, cell_id: str) -> str | None:
         """Make room for a cell. What a torn one left is kept aside, readable; the name of that folder is returned."""
         folder = self.cell(cell_id)
@@ -113,6 +143,17 @@ def _lock(path: Path, name: str = ".lock") -> IO[str] | None:
         file.close()
         return None
     return file
+
+
+def hold_run(path: Path) -> RunFolder:
+    """A run that is there, whatever became of it.
+
+    Raises:
+        UserError: another process works on it.
+    """
+    if (lock := _lock(path)) is None:
+        raise UserError(f"run {path.name} is in use by another rlaxes")
+    return RunFolder(path, json.loads((path / MANIFEST).read_text(encoding="utf-8")), lock)
 
 
 def open_run(output: Path, cells: Sequence[PlannedCell]) -> RunFolder:

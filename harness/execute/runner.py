@@ -17,6 +17,7 @@ from harness.execute.drills import refusal
 from harness.execute.foreign_load import NOT_COUNTED
 from harness.execute.launch import Limits, child_environment, end_orphan, progress_of
 from harness.execute.machine import load
+from harness.execute.out_of_memory import Deaths
 from harness.execute.plan import PlannedCell, cell_of
 from harness.execute.prepare import Prepared
 from harness.execute.progress import Display
@@ -30,23 +31,29 @@ Say = Callable[[str], None]
 class Runner:
     """Works through the cells of a run folder."""
 
-    def __init__(self, run: RunFolder, prepared: Prepared, display: Display) -> None:
-        self._run, self._prepared, self._display = run, prepared, display
+    def __init__(self, run: RunFolder, prepared: Prepared, display: Display, deaths: Deaths) -> None:
+        """`deaths`: cells that ran out of memory before; those of this run are added to them."""
+        self._run, self._prepared, self._display, self._deaths = run, prepared, display, deaths
+        self._number = 0
 
-    def run_all(self, cells: Sequence[PlannedCell]) -> None:
-        """Run every cell that has not ended yet; the manifest on disk is whole after each."""
-        manifest = self._run.manifest
-        manifest["cells"] = []
-        for number, planned in enumerate(cells, start=1):
+    def run_all(self, cells: Sequence[PlannedCell], table: str = "cells") -> None:
+        """Run every cell that has not ended yet; the manifest on disk is whole after each.
+
+        Args:
+            table: where in the manifest their rows go.
+        """
+        for planned in cells:
+            self._number += 1
             row = self._run.done(planned)
             if row is None:
-                self._display.cell_started(number, planned.cell_id)
+                self._display.cell_started(self._number, planned.cell_id)
+                self._run.begin(planned.cell_id)
                 row = self._run_cell(planned)
                 write_json(self._run.cell(planned.cell_id) / DONE, row)
+                self._deaths.learn(planned.cell_id, row, planned.config)
             verdict = Verdict(row["status"], row["cause"], row["reason"])
-            self._display.cell_ended(number, planned.cell_id, verdict, row["wall_s"])
-            manifest["cells"].append(row)
-            self._run.save()
+            self._display.cell_ended(self._number, planned.cell_id, verdict, row["wall_s"])
+            self._run.keep(row, table)
 
     def _run_cell(self, planned: PlannedCell) -> dict[str, Any]:
         folder = self._run.cell(planned.cell_id)
@@ -65,6 +72,8 @@ class Runner:
             "track": cell.track,
             "repeat": planned.repeat,
             "key": planned.key,
+            "made_of": planned.made_of,
+            "machine": self._run.manifest["machine"]["id"],
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "load_before": load(),
         }
@@ -90,6 +99,8 @@ class Runner:
         driver = planned.adapter.driver
         if reason := refusal(planned.adapter, cell.fault, cell.adapter_options) or driver.skip(cell):
             return Verdict("not_run", None, reason).as_dict()
+        if verdict := self._deaths.verdict(planned):
+            return verdict.as_dict()
         python = self._prepared.python(planned)
         launch = driver.render(cell)
         for name, content in launch.files.items():

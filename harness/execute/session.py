@@ -1,16 +1,21 @@
 """A whole run from the words on the command line to a finished run folder."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from rich.console import Console
 
-from harness.errors import UserError
+from harness.errors import CannotTell, UserError
 from harness.execute.compose import UNDISTURBED, Choice, compose_choices, options_of
+from harness.execute.extend import join_run, redo_failed, reopen_run
 from harness.execute.launched import run_parts
 from harness.execute.machine import describe, load
+from harness.execute.null_plan import null_facts, plan_null
+from harness.execute.out_of_memory import Deaths
 from harness.execute.parts import parts_of
 from harness.execute.plan import PlannedCell
 from harness.execute.prepare import Prepared, prepare
@@ -19,6 +24,7 @@ from harness.execute.provenance import adapter_facts, configurations, rlaxes_ver
 from harness.execute.run_folder import RunFolder, open_run
 from harness.execute.runner import Runner
 
+Judge: TypeAlias = Callable[[Path, dict[str, Any]], dict[str, Any]]
 DRILL_WORDS = ("repeats=1", "adapter.checkpoint.every=2")
 """What a drill runs with where its words do not say: nothing can be restored that was not kept."""
 
@@ -53,22 +59,61 @@ def drill_choices(overrides: Sequence[str]) -> list[Choice]:
     return compose_choices([*words, f"fault={','.join(faults)}"])
 
 
-def run_session(choices: Sequence[Choice], console: Console) -> Path:
+@dataclass(frozen=True)
+class NullTest:
+    """The A/A test of a plan: its cells, and who judges them.
+
+    Attributes:
+        judge: from the folder of the run and its manifest to what the manifest is to say of the test; in `stopped`
+            why the plan cannot go on, or None.
+    """
+
+    cells: list[PlannedCell]
+    judge: Judge
+
+
+def run_session(
+    choices: Sequence[Choice],
+    console: Console,
+    *,
+    into: Path | None = None,
+    redo: bool = False,
+    judge_null: Judge | None = None,
+) -> Path:
     """Plan, prepare, run; resumes the unfinished run of the same plan. Returns the folder of the run.
+
+    Args:
+        into: a run to add the cells to; those that it has already are kept.
+        redo: run those again that failed, in `into`, or else in the newest run of the same plan.
+        judge_null: who judges the A/A test of the plan; without one there is none.
 
     Raises:
         UserError, PrerequisiteError: nothing could be started.
+        CannotTell: the A/A test says that the machine could not tell a difference now.
     """
-    launcher = choices[0].config["launcher"]
+    launcher, output = choices[0].config["launcher"], Path(choices[0].config["output"])
+    here = launcher["plugin"] is None
     parts = parts_of(choices, launcher["split"])
     cells = [cell for part in parts for cell in part.cells()]
-    run = open_run(Path(choices[0].config["output"]), cells)
+    null = NullTest(plan_null(choices), judge_null) if judge_null and here else None
+    if into is not None and not here:
+        raise UserError(f"--into adds what runs on this machine; launcher={launcher['name']} starts a run of its own")
+    if into is not None:
+        run = join_run(into, cells)
+    elif redo:
+        run = reopen_run(output, cells)
+    else:
+        run = open_run(output, cells)
+    if choices[0].version:
+        run.manifest["baseline"] = choices[0].label
     try:
+        again = redo_failed(run, [*(null.cells if null else ()), *cells]) if redo else 0
         resumed = sum(run.done(cell) is not None for cell in cells)
         kept = f", {resumed} of them already done" if resumed else ""
+        kept += f", {again} of those that failed are run again" if redo else ""
         console.print(f"run {run.path}: {len(cells)} cells{kept}", markup=False, highlight=False, soft_wrap=True)
-        if launcher["plugin"] is None:
-            work(run, cells, console)
+        if here:
+            work(run, cells, console, null, Deaths() if redo else None)
         else:
             run_parts(run, parts, launcher, console)
     finally:
@@ -76,28 +121,82 @@ def run_session(choices: Sequence[Choice], console: Console) -> Path:
     return run.path
 
 
-def work(run: RunFolder, cells: list[PlannedCell], console: Console) -> None:
-    """Prepare and run what has not ended, on this machine."""
-    with Display(len(cells), console) as display:
-        run.manifest |= {
+def work(
+    run: RunFolder,
+    cells: list[PlannedCell],
+    console: Console,
+    null: NullTest | None = None,
+    deaths: Deaths | None = None,
+) -> None:
+    """Prepare and run what of a plan has not ended, into a run that is held.
+
+    Args:
+        deaths: what is known of cells that ran out of memory; by default what the runs beside this one tell.
+
+    Raises:
+        UserError, PrerequisiteError: nothing could be started.
+        CannotTell: as `run_session`.
+    """
+    first = null.cells if null else []
+    every = [*first, *cells]
+    manifest = run.manifest
+    with Display(len(every), console) as display:
+        manifest |= {
             "rlaxes": rlaxes_version(),
             "machine": describe(),
             "load": {"before": load(), "after": None},
             "profile": cells[0].config["profile"]["name"],
-            "configs": configurations(cells),
-            "adapters": adapter_facts(cells),
-            "start_order": [cell.cell_id for cell in cells],
+            "configs": manifest.get("configs", {}) | configurations(every),
+            "adapters": manifest.get("adapters", {}) | adapter_facts(every),
+            "finished": None,
         }
         run.save()
         prepared = prepare(cells, run.path, display.say)
-        run.manifest |= {"bundle": prepared.bundle_facts, "roofline": prepared.roofline, "locks": prepared.locks}
-        machine = {"machine": run.manifest["machine"], "roofline": prepared.roofline}
-        run.manifest["machines"] = run.manifest.get("machines", {}) | {run.manifest["machine"]["id"]: machine}
+        manifest |= {
+            "bundle": prepared.bundle_facts or manifest.get("bundle", {}),
+            # One limit for all cells of a run: a later reading would move the headroom of those that are measured.
+            "roofline": manifest.get("roofline") or prepared.roofline,
+            "locks": manifest.get("locks", {}) | prepared.locks,
+        }
+        machine = {"machine": manifest["machine"], "roofline": manifest["roofline"]}
+        manifest["machines"] = manifest.get("machines", {}) | {manifest["machine"]["id"]: machine}
         _keep_prompts(run, prepared)
-        Runner(run, prepared, display).run_all(cells)
-    run.manifest["load"]["after"] = load()
-    run.manifest["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+        runner = Runner(run, prepared, display, deaths or Deaths.read(run.path.parent, manifest["machine"]["id"]))
+        if null and null.cells:
+            _run_null(run, runner, null)
+        runner.run_all(cells)
+    manifest["load"]["after"] = load()
+    manifest["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
     run.save()
+
+
+def _run_null(run: RunFolder, runner: Runner, null: NullTest) -> None:
+    """Run the A/A test and have it judged, unless it was found fine already. One that an earlier session found wanting
+    is measured anew: the machine may be quiet by now."""
+    manifest, facts = run.manifest, null_facts(null.cells)
+    ended = all(run.done(cell) for cell in null.cells)
+    before = manifest.get("null_test") or {}
+    if ended and before.get("noise") is not None and not before["stopped"] and _same(before, facts):
+        return
+    manifest["null_test"] = facts
+    runner.run_all(null.cells, "null_cells")
+    judged = null.judge(run.path, manifest)
+    if judged["stopped"] and ended:
+        for cell in null.cells:
+            run.set_aside(cell.cell_id, "null_cells")
+        runner.run_all(null.cells, "null_cells")
+        judged = null.judge(run.path, manifest)
+    manifest["null_test"] = facts | judged
+    run.save()
+    if judged["stopped"]:
+        raise CannotTell(
+            f"stopped before the comparison: {judged['stopped']}. {run.path} keeps what was measured; "
+            "the same command tries again and goes on, with null_test.max_noise=... it takes more"
+        )
+
+
+def _same(before: dict[str, Any], facts: dict[str, Any]) -> bool:
+    return all(before[key] == facts[key] for key in ("cells", "max_noise"))
 
 
 def _keep_prompts(run: RunFolder, prepared: Prepared) -> None:

@@ -10,6 +10,8 @@ from harness.execute.tracebacks import root_exception
 
 TAIL_BYTES = 256 * 1024
 OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|MemoryError|can't allocate memory|CUDA out of memory|std::bad_alloc")
+NO_MEMORY = "out of memory: "
+"""How the reason of a cell begins that ran out of it."""
 Status = Literal["ok", "failed", "not_run", "torn"]
 
 
@@ -51,7 +53,7 @@ def judge(outcome: Outcome, output_log: Path, limits: Limits, *, finished: bool,
     if outcome.ending == "out_of_memory":
         limit = limits.memory_bytes / 2**30
         return Verdict(
-            "failed", "system", f"out of memory: its processes passed {limit:.1f} GiB; last sign: {outcome.last_sign}"
+            "failed", "system", f"{NO_MEMORY}its processes passed {limit:.1f} GiB; last sign: {outcome.last_sign}"
         )
     if outcome.returncode == 0:
         unfinished = Verdict("failed", "harness", "ended with 0 but its ledger has no closing note: see output.log")
@@ -67,7 +69,7 @@ def _judge_crash(outcome: Outcome, output: str) -> Verdict:
         return Verdict("failed", "system", f"ended with {outcome.returncode}; last sign: {outcome.last_sign}")
     short = found.words()
     if OUT_OF_MEMORY.search(f"{found.name}: {found.text}"):
-        return Verdict("failed", "system", f"out of memory: {short}")
+        return Verdict("failed", "system", f"{NO_MEMORY}{short}")
     if "No space left on device" in found.text:
         return Verdict("failed", "infrastructure", f"disk full: {short}")
     if found.name.endswith(("HarnessBug", "BatchRefused", "HookDrift")):

@@ -99,6 +99,18 @@ def measure_run(run: Path, manifest: Mapping[str, Any], violations: Sequence[Vio
     return measured
 
 
+def null_results(run: Path, manifest: Mapping[str, Any]) -> dict[str, list[CellResult]]:
+    """The cells of a run's A/A test by their arm, measured; one that did not end well has no values."""
+    arms: dict[str, list[CellResult]] = {}
+    for cell in manifest.get("null_cells", []):
+        found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
+        found |= {"foreign_cores": cell["foreign_cores"], "fidelity": cell["fidelity"]}
+        ended = cell["status"] == "ok" and observed(manifest, cell)
+        values = measure_cell(_view(run, manifest, cell)) if ended else []
+        arms.setdefault(cell["adapter"], []).append(CellResult(**found, values=values))
+    return arms
+
+
 def audit_cases(run: Path) -> list[Case]:
     """What the audit asks about a run.
 

@@ -103,8 +103,11 @@ def _public(model: ReportModel) -> ReportModel:
 
 
 def _trimmed(manifest: dict[str, Any]) -> dict[str, Any]:
-    cells = [{key: cell[key] for key in cell if key not in UNPUBLISHED} for cell in manifest["cells"]]
-    return manifest | {"cells": cells}
+    def row(cell: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in cell.items() if key not in UNPUBLISHED}
+
+    tables = [name for name in ("null_cells", "cells", "redone") if name in manifest]
+    return manifest | {name: [row(cell) for cell in manifest[name]] for name in tables}
 
 
 def _write(model: ReportModel, manifest: dict[str, Any], run: Path, folder: Path) -> None:
