@@ -1,0 +1,132 @@
+"""Pages of words: Markdown to HTML, with links that lead somewhere in the site."""
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from harness.report.site.reading import Document
+from harness.report.views import clean
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading of a page, its anchor, and the words below it."""
+
+    title: str
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A page: its title (the first heading of the first rank, or the file's name), its HTML, and its sections."""
+
+    document: Document
+    title: str
+    body: Markup
+    sections: list[Section]
+
+
+Place = Callable[[str], str | None]
+"""From a file of the results to its address in the site, relative to `results/` there; None where the site has none."""
+
+
+def render_document(document: Document, place: Place) -> Rendered:
+    """No HTML in the text is let through, no picture is loaded, and a link out of the results becomes words."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    tokens = parser.parse(clean(document.path.read_text(encoding="utf-8")))
+    title = _take_title(tokens) or document.name.rsplit("/", 1)[-1].removesuffix(".md").replace("_", " ")
+    sections = _sections(tokens, title)
+    for token in tokens:
+        token.children = _linked(token.children or [], document, place) if token.children else token.children
+    body = str(parser.renderer.render(_boxed(tokens), parser.options, {}))
+    return Rendered(document, title, Markup(body), sections)  # noqa: S704  (the parser has escaped all of it)
+
+
+def _take_title(tokens: list[Token]) -> str | None:
+    """The title, taken out of the text."""
+    if len(tokens) > 2 and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
+        title = _words(tokens[1])
+        del tokens[:3]
+        return title
+    return None
+
+
+def _words(inline: Token) -> str:
+    said = [child.content if child.type in {"text", "code_inline"} else " " for child in inline.children or []]
+    return " ".join("".join(said).split())
+
+
+def _sections(tokens: list[Token], title: str) -> list[Section]:
+    """Headings get an anchor; the words below each are what a search looks through."""
+    found = [Section(title, "", "")]
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":
+            anchor = f"part-{len(found)}"
+            token.attrSet("id", anchor)
+            found.append(Section(_words(tokens[at + 1]), anchor, ""))
+        elif token.type == "inline" and tokens[at - 1].type != "heading_open":
+            last = found[-1]
+            found[-1] = Section(last.title, last.anchor, f"{last.text} {_words(token)}".strip())
+        elif token.type in {"fence", "code_block"}:
+            last = found[-1]
+            found[-1] = Section(last.title, last.anchor, f"{last.text} {token.content}".strip())
+    return found
+
+
+def _linked(children: list[Token], document: Document, place: Place) -> list[Token]:
+    """The same inline tokens with every link mended, or turned into words with the place of what it names."""
+    kept: list[Token] = []
+    ends: list[str | None] = []
+    for token in children:
+        if token.type == "link_open":
+            href = str(token.attrs["href"])
+            target = _target(href, document, place)
+            ends.append(None if target else _outside(href, document))
+            if target:
+                token.attrSet("href", target)
+                kept.append(token)
+        elif token.type == "link_close":
+            said = ends.pop()
+            kept.append(token if said is None else Token("text", "", 0, content=said))
+        else:
+            kept.append(token)
+    return kept
+
+
+def _target(href: str, document: Document, place: Place) -> str | None:
+    """An address of the web as it is; a file of the results as the site has it."""
+    if "://" in href or href.startswith("mailto:"):
+        return href
+    if href.startswith("#"):
+        return None
+    path, mark, anchor = href.partition("#")
+    here = posixpath.dirname(document.name)
+    found = place(posixpath.normpath(posixpath.join(here, path)))
+    return None if found is None else posixpath.relpath(found, here or ".") + mark + anchor
+
+
+def _outside(href: str, document: Document) -> str:
+    """Where a file lies that the site does not have, seen from the folder that holds the results."""
+    path = href.partition("#")[0]
+    place = posixpath.normpath(posixpath.join("results", posixpath.dirname(document.name), path))
+    return f" ({place})" if path else ""
+
+
+def _boxed(tokens: list[Token]) -> list[Token]:
+    """Each table within a box of its own, which scrolls where the screen is narrow."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.type == "table_open":
+            box = Token("box_open", "div", 1, block=True)
+            box.attrs = {"class": "box", "tabindex": "0", "role": "region", "aria-label": "table"}
+            found += [box, token]
+        elif token.type == "table_close":
+            found += [token, Token("box_close", "div", -1, block=True)]
+        else:
+            found.append(token)
+    return found

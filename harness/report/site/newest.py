@@ -1,0 +1,77 @@
+"""The first page's table: the newest comparison, a group of lines for each placement and synchrony."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.model import ReportModel
+from harness.report.site.reading import Run
+from harness.report.table import Entry, comparison, unit_beside
+
+MEASURES = (
+    "output_tokens_per_second",
+    "training_tokens_per_second",
+    "optimizer_steps_per_hour",
+    "lag_p95",
+    "ess_tokens_share",
+    "mismatch_mean",
+    "memory_peak_bytes",
+    "unattributed_share",
+)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column: a figure, and its unit where the title does not say it."""
+
+    title: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """The systems of one layout, in the order of their names."""
+
+    layout: str
+    lines: list[tuple[str, list[Entry]]]
+
+
+@dataclass(frozen=True)
+class NewestTable:
+    """One track."""
+
+    track: str
+    heads: list[Head]
+    groups: list[Group]
+    notes: list[str]
+
+
+def newest_view(runs: Sequence[Run]) -> dict[str, Any]:
+    """Of the newest run of several systems, or else of the newest run: its tables, one a track.
+
+    Args:
+        runs: from the newest to the oldest.
+    """
+    compared = [run for run in runs if len({cell["adapter"] for cell in run.model.cells}) > 1] or list(runs)
+    if not compared:
+        return {"tables": []}
+    run = compared[0]
+    tables = [_table(run.model, track) for track in run.model.tracks]
+    href = f"results/{run.folder}/index.html"
+    return {"href": href, "title": run.model.title, "date": run.date, "tables": [t for t in tables if t.heads]}
+
+
+def _table(model: ReportModel, track: str) -> NewestTable:
+    laid = comparison(model, track, MEASURES)
+    families = [family for topic in laid.topics for family in topic.families if not family.lines[0].variant]
+    lines = [family.lines[0] for family in families]
+    heads = [Head(f.definition.title, unit_beside(f.definition.title, f.lines[0])) for f in families]
+    groups = [
+        Group(layout, [(name, [line.entries[at] for line in lines]) for at, name in _columns(laid.columns, layout)])
+        for layout in sorted({layout for _, layout in laid.columns})
+    ]
+    return NewestTable(track, heads, groups, laid.notes)
+
+
+def _columns(columns: Sequence[tuple[str, str]], layout: str) -> list[tuple[int, str]]:
+    return [(at, name) for at, (name, of) in enumerate(columns) if of == layout]

@@ -1,0 +1,102 @@
+"""The pages of the site: which template, and what it prints."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+
+from harness.contract.axes import AXES
+from harness.report.framework_map import framework_map, newest_seen
+from harness.report.html import context_of, environment
+from harness.report.map_pages import map_context
+from harness.report.site.documents import Rendered
+from harness.report.site.newest import newest_view
+from harness.report.site.reading import PUBLIC, Results, Run
+from harness.report.views import counts
+
+TO_RUN = "../../../../"
+"""The way from a run's page to the first folder of the site."""
+
+
+class Pages:
+    """Renders every page; `adapters` are the contents of the `adapter.yaml` files by name."""
+
+    def __init__(self, adapters: Mapping[str, Mapping[str, Any]]) -> None:
+        self._adapters = adapters
+        self._templates: Environment = environment(PackageLoader("harness.report.site"))
+
+    def style(self) -> str:
+        """The style sheet: that of a report, and what a site adds."""
+        return self._templates.get_template("site.css").render()
+
+    def run(self, run: Run, files: Sequence[str]) -> str:
+        """A run's page: its report, with its corrections above and the pictures as files beside it."""
+        context = context_of(run.model, lambda figure: f"figures/{figure.name}.svg")
+        return self._page("run", TO_RUN, **context, run=run, files=files)
+
+    def document(self, page: Rendered) -> str:
+        """A page of words."""
+        root = "../" * (page.document.name.count("/") + 1)
+        here = "public" if page.document.kind == PUBLIC else ""
+        return self._page("document", root, title=page.title, page=page, here=here)
+
+    def first_pages(self, found: Results, documents: Sequence[Rendered]) -> Iterator[tuple[str, str]]:
+        """The pages of the first folder, each with its name."""
+        runs = [_listed(run) for run in found.runs]
+        seen = newest_seen([run.content for run in found.runs])
+        words = [_link(page) for page in sorted(documents, key=_by_date, reverse=True)]
+        public = [link for link in words if link["kind"] == PUBLIC]
+        own = [link for link in words if link["kind"] != PUBLIC]
+        index = {"newest": newest_view(found.runs), "seen": self._axes(seen), "broken": found.broken}
+        yield "index", self._first("index", "Published results", runs=runs, documents=own, **index)
+        yield "public", self._first("public", "Public numbers", documents=public)
+        yield "compare", self._first("compare", "Two dates", runs=runs)
+        yield "search", self._first("search", "Search")
+        context = map_context(framework_map(self._adapters, seen), self._adapters)
+        yield "frameworks", self._page("frameworks", "", **context)
+
+    def _axes(self, seen: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+        """Measured axes as lines, systems as columns in the order of their names; which axes the map tells of."""
+        names = sorted({name for name, _ in seen})
+        lines = [(axis, kind.title, [seen.get((name, axis)) for name in names]) for axis, kind in AXES.items()]
+        mapped = {axis for spec in self._adapters.values() for axis in spec["axes"]}
+        return {"names": names, "lines": [line for line in lines if any(line[2])], "mapped": mapped}
+
+    def _first(self, name: str, title: str, **context: Any) -> str:
+        return self._page(name, "", title=title, here=name, **context)
+
+    def _page(self, name: str, root: str, **context: Any) -> str:
+        return self._templates.get_template(f"{name}.html.j2").render(root=root, **context)
+
+
+def _listed(run: Run) -> dict[str, Any]:
+    """A run in a list of runs."""
+    systems = [f"{name} {said['version'] or ''}".strip() for name, said in sorted(run.model.adapters.items())]
+    named = [run.model.task[key] for key in ("task", "model", "track") if key in run.model.task]
+    return {
+        "href": f"results/{run.folder}/index.html",
+        "folder": run.folder,
+        "id": run.model.run_id,
+        "date": run.date,
+        "profile": run.model.profile,
+        "task": ", ".join(named) or "recorded elsewhere",
+        "systems": ", ".join(systems),
+        "cells": counts(run.model),
+        "evidence": run.evidence,
+        "corrections": len(run.corrections),
+    }
+
+
+def _link(page: Rendered) -> dict[str, Any]:
+    document = page.document
+    return {
+        "href": f"results/{document.name.removesuffix('.md')}.html",
+        "title": page.title,
+        "date": document.date,
+        "kind": document.kind,
+        "corrections": len(document.corrections),
+    }
+
+
+def _by_date(page: Rendered) -> tuple[str, str]:
+    return page.document.date, page.document.name
