@@ -2,7 +2,7 @@
 
 import typer
 
-from harness.commands import axes, environments, foreign, ledgers, plan, published, runs
+from harness.commands import axes, environments, foreign, ledgers, plan, published, runs, track
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
@@ -11,6 +11,7 @@ for command in (
     runs.compare,
     runs.run,
     runs.drill,
+    track.track,
     ledgers.report,
     ledgers.check,
     ledgers.trace,
