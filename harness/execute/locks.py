@@ -30,6 +30,8 @@ from harness.execute.uv_process import mute, run_uv
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT_FILE = ROOT / "pyproject.toml"
 HARNESS_LOCK = ROOT / "locks" / "harness.txt"
+EXPORT_LOCK, EXPORT_PYTHON = ROOT / "locks" / "export.txt", "3.11"
+"""Of the environment that `rlaxes export` hands a run to MLflow, W&B and trackio in; no cell runs in it."""
 HASH = re.compile(r"sha256:[0-9a-f]{64}")
 CPU_TORCH = re.compile(r"^torch==(?P<version>[\w.]+)\+cpu(?P<rest> \\\n(?:    --hash=[^\n]*\n?)+)", re.MULTILINE)
 
@@ -72,6 +74,12 @@ def harness_job(content: dict[str, Any]) -> LockJob:
     return LockJob(tuple(needed), HARNESS_LOCK, project["requires-python"].strip(">="), universal=True)
 
 
+def export_job(content: dict[str, Any]) -> LockJob:
+    """The lock of the tools that `rlaxes export` writes with."""
+    wanted = tuple(content["project"]["optional-dependencies"]["export"])
+    return LockJob(wanted, EXPORT_LOCK, EXPORT_PYTHON, universal=True)
+
+
 def adapter_job(adapter: Adapter, profile: str, content: dict[str, Any]) -> LockJob | None:
     """The lock of an adapter's profile: a third party's from `requires`, `left_out` and `overrides` of the profile in
     its own adapter.yaml, this checkout's from the profile's `extra`. None where it has no lock, or nobody says here
@@ -98,8 +106,10 @@ def adapter_job(adapter: Adapter, profile: str, content: dict[str, Any]) -> Lock
 
 
 def lock_jobs() -> list[LockJob]:
-    """The harness's own lock, and one for each profile of each adapter of this repository."""
-    jobs = {HARNESS_LOCK: harness_job(read_project())}
+    """The harness's own lock, that of the tools of an export, and one for each profile of each adapter of this
+    repository."""
+    content = read_project()
+    jobs = {HARNESS_LOCK: harness_job(content), EXPORT_LOCK: export_job(content)}
     for adapter in find_adapters().values():
         if adapter.built_in:
             jobs |= {job.target: job for job in adapter_jobs(adapter)}

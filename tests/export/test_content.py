@@ -1,0 +1,96 @@
+import json
+import math
+from dataclasses import replace
+
+from harness.export.content import Content, Figure, content_of
+from harness.export.names import UNNAMEABLE
+from harness.report.model import ReportModel
+from tests.export.conftest import UNFINISHED
+from tests.report.reports import report
+
+
+def _figure(content: Content, run: str, ending: str) -> Figure:
+    return next(f for one in content.runs if one.name == run for f in one.figures if f.name.endswith(ending))
+
+
+def test_columns_come_before_the_cells_that_belong_to_them(content: Content) -> None:
+    column = "fake.colocated_sync.free"
+    assert [(run.kind, run.name, run.status) for run in content.runs] == [
+        ("column", column, "ok"),
+        ("cell", f"{column}.r0", "ok"),
+        ("cell", f"{column}.r1", "ok"),
+        ("cell", f"{column}.r2", "failed"),
+    ]
+    assert {run.group for run in content.runs} == {column}
+
+
+def test_the_figures_are_those_of_the_report(content: Content, model: ReportModel) -> None:
+    named = {(said["measure"], said["variant"]): name for name, said in content.definitions.items()}
+    column, first, second, _ = ({f.name: f for f in run.figures} for run in content.runs)
+    for row in model.rows:
+        name = named[row.measure, row.variant]
+        told = column[name]
+        assert (told.value, told.low, told.high, told.n) == (row.value, row.low, row.high, row.n)
+        assert (first[name].value, second[name].value, None) == row.repeats
+
+
+def test_what_has_no_value_has_a_reason_and_is_no_number(content: Content) -> None:
+    for run in content.runs:
+        for figure in run.figures:
+            assert (figure.value is None) <= bool(figure.reason), figure
+            assert figure.value is None or not math.isnan(figure.value)
+    failed = content.runs[-1]
+    assert {(f.value, f.state, f.reason) for f in failed.figures} == {(None, "failed", UNFINISHED)}
+    assert content.runs[0].reason == UNFINISHED
+
+
+def test_the_parameters_are_what_was_set_and_what_ran(content: Content) -> None:
+    told = content.runs[1].parameters
+    assert told["settings.task.steps"] == 6
+    assert told["settings.adapter.drop_every"] == 7
+    assert told["evidence"] == "measured here"
+    assert len(str(told["settings_hash"])) == 64
+    assert "settings.output" not in told
+    assert all(value is not None for value in told.values())
+
+
+def test_a_name_is_one_that_every_tool_takes_and_names_one_figure() -> None:
+    model = report()
+    twins = [replace(model.rows[0], variant=variant) for variant in ("a b", "a/b", "[x]", "ÿ")]
+    model.rows += twins
+    names = [name.replace("/", "") for name in content_of(model).definitions]
+    assert not [name for name in names if UNNAMEABLE.search(name)]
+    assert len(names) == len({(row.measure, row.variant) for row in model.rows})
+
+
+def test_series_have_a_step_and_say_why_they_are_not_there(content: Content) -> None:
+    cell = content.runs[1]
+    curves = {name: series for series in cell.series for name in series.columns}
+    loss = curves["per_step/loss"]
+    assert loss.axis == "step"
+    assert len(loss.x) == len(loss.columns["per_step/loss"]) == 5
+    assert curves["per_batch/reward.mean"].axis == "samples"
+    assert curves["per_step/seconds.decode"].x == loss.x
+    assert cell.missing["queue"]
+    assert content.runs[0].series == []
+
+
+def test_memory_is_a_curve_for_each_component_and_source() -> None:
+    cell = next(run for run in content_of(report()).runs if run.kind == "cell")
+    memory = {name: series for series in cell.series for name in series.columns if "memory" in name}
+    assert {name: len(series.x) for name, series in memory.items()} == {
+        "over_time/memory_bytes.process.pss": 1,
+        "over_time/memory_bytes.tree.pss": 40,
+    }
+    assert memory["over_time/memory_bytes.process.pss"].x == [5500]
+
+
+def test_a_published_table_says_that_it_has_no_series(model: ReportModel) -> None:
+    cell = content_of(replace(model, series={})).runs[1]
+    assert (cell.series, list(cell.missing)) == ([], ["all"])
+
+
+def test_json_holds_an_infinite_value_as_a_word() -> None:
+    text = json.dumps(content_of(report()).as_dict(), allow_nan=False)
+    figures = [f for run in json.loads(text)["runs"] for f in run["figures"]]
+    assert [f["name"] for f in figures if f["value"] == "Infinity"] == ["cost/cost_device_seconds"]
