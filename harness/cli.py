@@ -2,7 +2,7 @@
 
 import typer
 
-from harness.commands import axes, environments, foreign, ledgers, plan, published, runs, track
+from harness.commands import axes, environments, export, foreign, ledgers, plan, published, runs, track
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
@@ -17,6 +17,7 @@ for command in (
     ledgers.trace,
     published.publish,
     published.correct,
+    export.export,
     foreign.ingest,
     foreign.audit,
     axes.axes,

@@ -23,7 +23,8 @@ BELOW = {
     "validate": {"simulate", "audit", "theory", "contract"},
     "compare": {"measure", "contract"},
     "report": {"compare", "measure", "audit", "theory", "contract"},
-    "commands": {"execute", "ingest", "report", "compare", "measure", "audit", "theory", "contract", "simulate"},
+    "export": {"execute", "report", "compare", "measure", "contract"},
+    "commands": {"execute", "export", "ingest", "report", "compare", "measure", "audit", "theory", "contract", "simulate"},
 }
 """What each room may import (DESIGN.md, "Imports run downward only"); every room may use `harness.errors`."""
 BARE = {"contract", "probe"}
