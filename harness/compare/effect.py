@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import chi2, norm, t
+from scipy.special import chdtri, ndtr, stdtr, stdtrit
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -44,7 +44,7 @@ class Effect:
     @property
     def interval(self) -> tuple[float, float]:
         """Its 95 % interval."""
-        half = float(t.ppf((1 + CONFIDENCE) / 2, self.degrees)) * self.error
+        half = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.error
         return math.exp(self.shift - half), math.exp(self.shift + half)
 
     @property
@@ -52,7 +52,7 @@ class Effect:
         """Two-sided, that the ratio is 1. Repeats that agree to the last digit have no error: any shift is one."""
         if self.error == 0:
             return 0.0 if self.shift else 1.0
-        return float(2 * t.sf(abs(self.shift) / self.error, self.degrees))
+        return float(2 * stdtr(self.degrees, -abs(self.shift) / self.error))
 
 
 def paired_effect(subject: Sequence[float], baseline: Sequence[float]) -> Effect:
@@ -90,9 +90,9 @@ def power(shift: float, effect: Effect, level: float, margin: float) -> float:
     if effect.error == 0:
         return float(abs(shift) > margin)
     shares = (np.arange(_NODES) + 0.5) / _NODES
-    estimated = effect.error * np.sqrt(chi2.ppf(shares, effect.degrees) / effect.degrees)
-    bound = np.maximum(margin, float(t.ppf(1 - level / 2, effect.degrees)) * estimated)
-    found = norm.sf((bound - abs(shift)) / effect.error) + norm.sf((bound + abs(shift)) / effect.error)
+    estimated = effect.error * np.sqrt(chdtri(effect.degrees, shares) / effect.degrees)
+    bound = np.maximum(margin, float(stdtrit(effect.degrees, 1 - level / 2)) * estimated)
+    found = ndtr((abs(shift) - bound) / effect.error) + ndtr(-(abs(shift) + bound) / effect.error)
     return float(found.mean())
 
 
@@ -105,7 +105,7 @@ def detectable(effect: Effect, level: float, margin: float) -> float:
     bound = math.log1p(margin)
     if effect.error == 0:
         return margin
-    most = bound + 2 * float(t.ppf(1 - level / 2, effect.degrees)) * effect.error + 4 * effect.error
+    most = bound + (3 * float(stdtrit(effect.degrees, 1 - level / 2)) + 4) * effect.error
     return math.expm1(float(brentq(lambda shift: power(shift, effect, level, bound) - POWER, 0.0, most)))
 
 
