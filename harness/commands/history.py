@@ -37,10 +37,11 @@ def history(
 ) -> None:
     """What changed over the dated results: figures with their change points, hook points, axes, native keys."""
     folders, chosen = _split(words or [])
-    reports = read_reports(folders or [Path("results")])
+    folders = folders or [Path("results")]
+    reports = read_reports(folders)
     found = history_of(reports, _wanted(chosen))
     declared = _declared(chosen.get("adapter"))
-    hooks = [fact for fact in hook_facts(reports) if fact.adapter in declared]
+    hooks = [fact for fact in hook_facts(reports, folders) if fact.adapter in declared]
     axes = [entry for entry in framework_map({name: find_adapters()[name].spec for name in declared}) if entry.changed]
     keys = [change for name in declared for change in _keys(name)]
     if html:
@@ -144,5 +145,17 @@ def _print_declared(
         for former in entry.changed:
             console.print(f"  {entry.adapter} {entry.axis}: {said_before(former)}")
     console.print("native keys", style="bold")
-    for change in keys:
-        console.print(f"  {change.framework} {change.version}: {change.line()} ({change.source}, {change.date})")
+    for (framework, version), changes in groupby(keys, key=lambda change: (change.framework, change.version)):
+        _print_keys(f"  {framework} {version}: ", list(changes), console)
+
+
+def _print_keys(head: str, changes: Sequence[KeyChange], console: Console) -> None:
+    """One line for each key that means or is called something else, one for all that are new, one for all gone."""
+    for change in changes:
+        if change.kind in {"renamed", "other meaning"}:
+            console.print(f"{head}{change.line()}")
+    for kind in ("new", "gone"):
+        if names := [f"{one.key} ({one.mode})" if one.mode else one.key for one in changes if one.kind == kind]:
+            console.print(f"{head}{kind}: {', '.join(names)}")
+    sources = dict.fromkeys(f"{change.source}, {change.date}" for change in changes)
+    console.print(f"    {'; '.join(sources)}", style="dim")

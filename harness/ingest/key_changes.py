@@ -13,9 +13,9 @@ WORDS = {
     "unit": "unit",
     "scope": "of",
     "of": "as",
-    "measure": "like our figure",
+    "measure": "the figure of ours that it is like",
     "same": "the same as ours",
-    "differs_because": "unlike ours because",
+    "differs_because": "unlike ours, because",
 }
 """What makes a key mean another thing under the same name, in words."""
 
@@ -29,6 +29,7 @@ class KeyChange:
         key: its name from then on; the last name of one that is gone.
         was: the former name of one that was renamed.
         what: how its meaning differs from the one before, in words; empty where it does not.
+        mode: what kind of run writes it so (`sync`, `async`); None: any.
         source, date: what says so, and when that was read.
     """
 
@@ -38,18 +39,20 @@ class KeyChange:
     key: str
     was: str | None
     what: str
+    mode: str | None
     source: str
     date: str
 
     def line(self) -> str:
         """It in words."""
+        key = f"{self.key} ({self.mode})" if self.mode else self.key
         said = {
-            "renamed": f"{self.was} is called {self.key}",
-            "other meaning": f"{self.key} means another thing",
-            "new": f"{self.key} is new",
-            "gone": f"{self.key} is gone",
+            "renamed": f"{self.was} is called {key}",
+            "other meaning": f"{key} means another thing",
+            "new": f"{key} is new",
+            "gone": f"{key} is gone",
         }[self.kind]
-        return f"{said} ({self.what})" if self.what else said
+        return f"{said}: {self.what}" if self.what else said
 
 
 def key_changes(framework: str) -> list[KeyChange]:
@@ -75,13 +78,17 @@ def _at(framework: str, version: str, entries: Sequence[KeyMeaning]) -> Iterator
     began = [entry for entry in entries if entry.since and Version(entry.since) == at]
     for was, now in _pairs(ended, began, lambda entry: (entry.key, entry.mode)):
         if what := _difference(was, now):
-            yield KeyChange(framework, version, "other meaning", now.key, None, what, now.source, now.date)
+            yield KeyChange(framework, version, "other meaning", now.key, None, what, *_told(now))
     for was, now in _pairs(ended, began, _figure):
-        yield KeyChange(framework, version, "renamed", now.key, was.key, _difference(was, now), now.source, now.date)
+        yield KeyChange(framework, version, "renamed", now.key, was.key, _difference(was, now), *_told(now))
     for entry in began:
-        yield KeyChange(framework, version, "new", entry.key, None, "", entry.source, entry.date)
+        yield KeyChange(framework, version, "new", entry.key, None, "", *_told(entry))
     for entry in ended:
-        yield KeyChange(framework, version, "gone", entry.key, None, "", entry.source, entry.date)
+        yield KeyChange(framework, version, "gone", entry.key, None, "", *_told(entry))
+
+
+def _told(entry: KeyMeaning) -> tuple[str | None, str, str]:
+    return entry.mode, entry.source, entry.date
 
 
 def _pairs(

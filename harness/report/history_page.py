@@ -30,8 +30,8 @@ def history_html(
     Args:
         keys: changes of native keys: `framework`, `version`, `line`, `source`, `date`.
     """
-    blocks = [(head, list(lines)) for head, lines in groupby(history.lines, key=head_of)]
-    content = {"blocks": blocks, "history": history, "hooks": hooks, "axes": axes, "keys": keys}
+    content = {"blocks": [_block(head, list(lines)) for head, lines in groupby(history.lines, key=head_of)]}
+    content |= {"history": history, "hooks": hooks, "axes": axes, "keys": keys}
     content |= {"title_of": title_of, "point_words": point_words, "moved_words": moved_words}
     content |= {"picture_of": _picture, "said_before": said_before}
     content |= {"least_points": LEAST_POINTS, "least_segment": LEAST_SEGMENT, "alarm": ALARM}
@@ -39,11 +39,16 @@ def history_html(
         return environment().get_template("history.html.j2").render(**content)
 
 
-def _picture(line: Line) -> str | None:
-    """The line as a data URI: points with their intervals, in the order of time, and where the level moved. None where
-    it has one point."""
-    if len(line.points) < 2:
-        return None
+def _block(head: str, lines: Sequence[Line]) -> dict[str, Any]:
+    """Lines of the same cells: with the runs that they come from, and what was corrected of them."""
+    points = [point for line in lines for point in line.points]
+    runs = {point.run: point for point in sorted(points, key=lambda point: point.date)}
+    remarks = list(dict.fromkeys(remark for point in points for remark in point.corrections))
+    return {"head": head, "lines": lines, "begins": lines[0].begins, "runs": runs, "remarks": remarks}
+
+
+def _picture(line: Line) -> str:
+    """The line as a data URI: points with their intervals, in the order of time, and where the level moved."""
     figure = style.canvas(height=1.9)
     _draw(figure, line)
     file = io.BytesIO()

@@ -10,7 +10,7 @@ from harness.report.corrections import Correction, corrections_of
 from harness.report.grades import EVIDENCE, MEANINGS, Evidence
 from harness.report.markup import escape, grid
 from harness.report.model import ReportModel
-from harness.report.seals import published_in, read_seal
+from harness.report.seals import broken_seals, published_in, read_seal
 from harness.report.views import counts
 
 INDEX = "README.md"
@@ -52,6 +52,16 @@ def index_page(results: Path) -> str:
 def write_index(results: Path) -> None:
     """Write it."""
     (results / INDEX).write_text(index_page(results), encoding="utf-8")
+
+
+def complaints(results: Path) -> list[str]:
+    """One line for everything in `results` that is not as it was published, or that the index does not name; empty
+    where all is well."""
+    broken = broken_seals(results)
+    index = results / INDEX
+    if not broken and (not index.is_file() or index.read_text(encoding="utf-8") != index_page(results)):
+        broken.append(f"{index} is not what lies in {results}; the next `rlaxes publish` or `rlaxes correct` writes it")
+    return broken
 
 
 def _section(results: Path, evidence: Evidence, published: Sequence[Path]) -> list[str]:
