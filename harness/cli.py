@@ -2,7 +2,7 @@
 
 import typer
 
-from harness.commands import axes, environments, export, foreign, ledgers, plan, published, runs, track
+from harness.commands import axes, environments, export, foreign, history, ledgers, plan, published, runs, track
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
@@ -21,6 +21,7 @@ for command in (
     foreign.ingest,
     foreign.audit,
     axes.axes,
+    history.history,
     environments.doctor,
 ):
     app.command()(command)
