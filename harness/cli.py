@@ -1,8 +1,15 @@
 """The `rlaxes` command. Each command prints words or a table, or with --json one object on standard output."""
 
+from typing import Any
+
 import typer
 
 from harness.commands import axes, environments, export, foreign, history, ledgers, plan, published, runs, track
+from harness.commands.words import EXIT_USAGE
+
+# Errors of usage have one parent; typer ends with 2 for them, which is the code of "cannot tell" here.
+usage_error: Any = typer.BadParameter.__base__
+usage_error.exit_code = EXIT_USAGE
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(environments.env_app, name="env")
