@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from harness.commands import axes, environments, export, foreign, history, ledgers, plan, published, runs, track
+from harness.commands import axes, choose, environments, export, foreign, history, ledgers, plan, published, runs, track
 from harness.commands.words import EXIT_USAGE
 
 # Errors of usage have one parent; typer ends with 2 for them, which is the code of "cannot tell" here.
@@ -28,6 +28,7 @@ for command in (
     foreign.ingest,
     foreign.audit,
     axes.axes,
+    choose.choose,
     history.history,
     environments.doctor,
 ):
