@@ -24,7 +24,20 @@ BELOW = {
     "compare": {"measure", "contract"},
     "report": {"compare", "measure", "audit", "theory", "contract"},
     "export": {"execute", "report", "compare", "measure", "contract"},
-    "commands": {"execute", "export", "ingest", "report", "compare", "measure", "audit", "theory", "contract", "simulate"},
+    "choose": {"report", "validate", "probe", "contract"},
+    "commands": {
+        "audit",
+        "choose",
+        "compare",
+        "contract",
+        "execute",
+        "export",
+        "ingest",
+        "measure",
+        "report",
+        "simulate",
+        "theory",
+    },
 }
 """What each room may import (DESIGN.md, "Imports run downward only"); every room may use `harness.errors`."""
 BARE = {"contract", "probe"}

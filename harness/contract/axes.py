@@ -1,6 +1,7 @@
 """The axes of the framework map (module, steps 12.1.3 and 12.5.4), and what an adapter may say on each.
 
 An adapter declares on an axis a sentence, and values from the axis's closed vocabulary, by which a program can filter.
+A value that is not there was looked for and not found, unless it is `unread`: nobody has looked, and it is not known.
 """
 
 import datetime
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TEXTS = ("declared", "source", "date")
-ENTRY_KEYS = {*TEXTS, "values", "version", "was"}
+ENTRY_KEYS = {*TEXTS, "values", "unread", "version", "was"}
 WAS_KEYS = {*TEXTS, "version", "until"}
 
 
@@ -171,9 +172,14 @@ AXES: dict[str, AxisKind] = {
             "resumes_newest": "started again, it finds the newest checkpoint by itself",
             "restarts_itself": "a launcher of its own starts a failed run again",
             "replaces_workers": "a dead engine or worker is replaced within the run",
+            "keeps_optimizer": "the optimizer's state is saved",
+            "keeps_schedule": "the place in the learning rate's schedule is saved",
+            "keeps_step": "step and policy version are saved",
             "keeps_data_position": "the place in the data is saved",
+            "keeps_prompt_schedule": "the state of a curriculum or prompt scheduler is saved",
             "keeps_rng": "random states are saved",
             "keeps_queue": "what was generated and waits is saved",
+            "keeps_versions": "versions of tokenizer, template and verifier are saved, and compared at a restart",
         },
     ),
     "telemetry": AxisKind(
@@ -242,12 +248,24 @@ def _entry(said: Mapping[str, Any], vocabulary: Mapping[str, str]) -> Iterator[s
     for value in values:
         if not isinstance(value, str) or value not in vocabulary:
             yield f"there is no value {value}{_nearest(str(value), list(vocabulary))}"
+    yield from _unread(said.get("unread", []), values, vocabulary)
     former = said.get("was", [])
     if not isinstance(former, list):
         yield "was is no list of what held before"
         return
     for number, was in enumerate(former):
         yield from (f"was, entry {number + 1}: {what}" for what in _former(was))
+
+
+def _unread(unread: Any, values: Sequence[Any], vocabulary: Mapping[str, str]) -> Iterator[str]:
+    if not isinstance(unread, list):
+        yield "unread is no list of words of its vocabulary"
+        return
+    for value in unread:
+        if value not in vocabulary:
+            yield f"there is no value {value} to be unread{_nearest(str(value), list(vocabulary))}"
+        elif value in values:
+            yield f"{value} is declared and unread at once"
 
 
 def _former(was: Any) -> Iterator[str]:

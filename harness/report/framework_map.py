@@ -42,6 +42,7 @@ class MapEntry:
 
     Attributes:
         values: of the axis's vocabulary.
+        unread: those of it of which nobody has looked; any other that is not in `values` was looked for and not found.
         source, version, date: the file or document, at which version, and when it was read.
         stale: why it may no longer hold, or None.
         changed: what held before, oldest first.
@@ -52,6 +53,7 @@ class MapEntry:
     axis: str
     declared: str
     values: tuple[str, ...]
+    unread: tuple[str, ...]
     source: str
     version: str
     date: str
@@ -81,6 +83,7 @@ def _entry(name: str, spec: Mapping[str, Any], axis: str, measured: Seen | None)
         axis=axis,
         declared=said["declared"],
         values=declared.values,
+        unread=tuple(said.get("unread") or ()),
         source=said["source"],
         version=str(declared.version),
         date=str(declared.date),

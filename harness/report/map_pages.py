@@ -35,7 +35,9 @@ def _row(entry: MapEntry) -> list[str]:
     stale = f"<br>**stale**: {escape(entry.stale)}" if entry.stale else ""
     declared = f"{escape(entry.declared)} ({code(entry.source)}, {entry.date}){stale}"
     changed = "<br>".join(escape(said_before(former)) for former in entry.changed) or fmt.NOTHING
-    return [name, ", ".join(map(code, entry.values)), declared, changed]
+    values = ", ".join(map(code, entry.values))
+    unread = f"; not looked for: {', '.join(map(code, entry.unread))}" if entry.unread else ""
+    return [name, values + unread, declared, changed]
 
 
 def said_before(former: Former) -> str:

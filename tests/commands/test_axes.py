@@ -11,7 +11,7 @@ from harness.commands.axes import PAGE, framework_page
 from harness.commands.words import EXIT_USAGE
 from harness.contract.axes import AXES
 
-KEYS = {"adapter", "axis", "declared", "values", "source", "version", "date", "stale", "changed", "measured"}
+KEYS = {"adapter", "axis", "declared", "values", "unread", "source", "version", "date", "stale", "changed", "measured"}
 FRAMEWORKS = {"areal", "nemo_rl", "openrlhf", "prime_rl", "skyrl", "trl", "verl"}
 
 

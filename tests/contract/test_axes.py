@@ -41,6 +41,9 @@ def test_what_is_whole_loads() -> None:
         ({"was": [WAS, {**WAS, "until": None}]}, "was, entry 2: it says no until"),
         ({"was": ["vLLM"]}, "was, entry 1: it is no mapping"),
         ({"was": "vLLM"}, "was is no list"),
+        ({"unread": "vllm"}, "unread is no list"),
+        ({"unread": ["sglan"]}, r"there is no value sglan to be unread; did you mean sglang\?"),
+        ({"unread": ["vllm"]}, "vllm is declared and unread at once"),
     ],
 )
 def test_what_is_not_whole_is_one_line(changes: dict[str, Any], words: str) -> None:
