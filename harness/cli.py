@@ -4,7 +4,20 @@ from typing import Any
 
 import typer
 
-from harness.commands import axes, choose, environments, export, foreign, history, ledgers, plan, published, runs, track
+from harness.commands import (
+    axes,
+    choose,
+    environments,
+    export,
+    foreign,
+    history,
+    ledgers,
+    plan,
+    published,
+    runs,
+    site,
+    track,
+)
 from harness.commands.words import EXIT_USAGE
 
 # Errors of usage have one parent; typer ends with 2 for them, which is the code of "cannot tell" here.
@@ -24,6 +37,7 @@ for command in (
     ledgers.trace,
     published.publish,
     published.correct,
+    site.site,
     export.export,
     foreign.ingest,
     foreign.audit,
