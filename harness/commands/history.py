@@ -18,7 +18,7 @@ from harness.measure.api import catalogue
 from harness.report.dated import read_reports
 from harness.report.framework_map import MapEntry, framework_map
 from harness.report.history import History, Line, Wanted, history_of
-from harness.report.history_words import head_of, moved_words, point_words, title_of
+from harness.report.history_words import head_of, moved_words, point_words, title_of, verdict_of
 from harness.report.hook_facts import HookFact, hook_facts
 from harness.report.map_pages import said_before
 
@@ -119,6 +119,8 @@ def _print_block(head: str, lines: Sequence[Line], console: Console) -> None:
         shown = line.points[-MOST_POINTS:]
         before = f"({len(line.points) - len(shown)} before) " if len(shown) < len(line.points) else ""
         console.print(f"  {title_of(line)}: {before}{' · '.join(point_words(point, line.unit) for point in shown)}")
+        if not line.unsearched:
+            console.print(f"    {verdict_of(line)}", style="dim")
         for moved in line.moved:
             console.print(f"    {moved_words(moved, line.unit)}", style="yellow")
         for remark in dict.fromkeys(remark for point in shown for remark in point.corrections):

@@ -74,6 +74,7 @@ class Line:
         settings: the first digits of the hash of everything that decides the work.
         begins: what differs from the line before it at the same place; empty for the first.
         moved: the changes of level.
+        detectable: the smallest change that would have been found (`harness.compare.change_points.Searched`).
         unsearched: why no change was searched for, or None.
     """
 
@@ -90,6 +91,7 @@ class Line:
     points: tuple[Point, ...]
     begins: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
+    detectable: float | None = None
     unsearched: str | None = None
 
     @property
@@ -217,7 +219,7 @@ def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 def _line(group: Sequence[_Found], before: Sequence[_Found], lines: int) -> Line:
     row, first = group[-1].row, group[0]
     points = tuple(_point(one) for one in group)
-    changes = change_points([point.value for point in points], lines)
+    searched = change_points([point.value for point in points], lines)
     return Line(
         *(row.adapter, row.layout, row.track, row.measure, row.variant),
         title=group[-1].title,
@@ -227,7 +229,8 @@ def _line(group: Sequence[_Found], before: Sequence[_Found], lines: int) -> Line
         settings=first.settings,
         points=points,
         begins=tuple(differences(before[-1].work, first.work)) if before else (),
-        moved=tuple(_moved(points, change) for change in changes),
+        moved=tuple(_moved(points, change) for change in searched.changes),
+        detectable=searched.detectable,
         unsearched=too_few(len(points)),
     )
 

@@ -13,7 +13,7 @@ from harness.report import format as fmt
 from harness.report.figures import style
 from harness.report.framework_map import MapEntry
 from harness.report.history import History, Line
-from harness.report.history_words import head_of, moved_words, point_words, title_of
+from harness.report.history_words import head_of, moved_words, point_words, title_of, verdict_of
 from harness.report.hook_facts import HookFact
 from harness.report.html import environment
 from harness.report.map_pages import said_before
@@ -33,7 +33,7 @@ def history_html(
     content = {"blocks": [_block(head, list(lines)) for head, lines in groupby(history.lines, key=head_of)]}
     content |= {"history": history, "hooks": hooks, "axes": axes, "keys": keys}
     content |= {"title_of": title_of, "point_words": point_words, "moved_words": moved_words}
-    content |= {"picture_of": _picture, "said_before": said_before}
+    content |= {"picture_of": _picture, "verdict_of": verdict_of, "said_before": said_before}
     content |= {"least_points": LEAST_POINTS, "least_segment": LEAST_SEGMENT, "alarm": ALARM}
     with style.styled():
         return environment().get_template("history.html.j2").render(**content)

@@ -28,3 +28,13 @@ def moved_words(moved: Moved, unit: str) -> str:
     beside = "; ".join(moved.what) or "nothing that is recorded: look at the machine"
     levels = f"{fmt.quantity(moved.before, unit)} -> {fmt.quantity(moved.after, unit)}{by}"
     return f"changed with {moved.run_after} ({moved.date[:10]}): {levels}. Changed beside it: {beside}"
+
+
+def verdict_of(line: Line) -> str:
+    """What the search of a line says, but for the changes that it found."""
+    if line.unsearched:
+        return line.unsearched
+    found = {0: "no change", 1: "one change"}.get(len(line.moved), f"{len(line.moved)} changes")
+    if line.detectable is None:
+        return found
+    return f"{found}; one of {fmt.quantity(line.detectable, 'share')} in the middle is found 4 times in 5"
