@@ -23,19 +23,16 @@ ROOMS = ("contract", "probe", "task", "theory")
 GIT_SECONDS = 120
 
 
-def checkout_version(adapter: Adapter, variant: str, revision: str, root: Path = ROOT) -> Version:
-    """The adapter at a revision.
-
-    Args:
-        root: the repository.
+def checkout_version(adapter: Adapter, variant: str, revision: str) -> Version:
+    """The adapter at a revision of this checkout.
 
     Raises:
         UserError: this is no checkout, it has no such revision, or that has no such adapter.
     """
-    commit = _commit(adapter, revision, root)
+    commit = _commit(adapter, revision)
     folder = cache_folder() / "versions" / adapter.name / commit
     if not folder.is_dir():
-        _lay_out(adapter, commit, folder, root)
+        _lay_out(adapter, commit, folder)
     today = adapter.lock(variant)
     lock = folder / BUILT_IN / today.relative_to(adapter.folder.parent) if today else None
     if lock and not lock.is_file():
@@ -64,20 +61,20 @@ def _meaning(path: Path) -> bytes:
         return content
 
 
-def _commit(adapter: Adapter, revision: str, root: Path) -> str:
-    if not adapter.built_in or not (root / ".git").exists():
+def _commit(adapter: Adapter, revision: str) -> str:
+    if not adapter.built_in or not (ROOT / ".git").exists():
         raise UserError(f"{adapter.name} has no framework, and no git checkout that it could be tracked in: give locks")
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    done = _git(root, *words)
+    done = _git(*words)
     if done.returncode:
         raise UserError(f"'{revision}' is no revision of this checkout (and no file): write HEAD~1, a tag, or a commit")
     return done.stdout.decode().strip()
 
 
-def _lay_out(adapter: Adapter, commit: str, folder: Path, root: Path) -> None:
+def _lay_out(adapter: Adapter, commit: str, folder: Path) -> None:
     """Whole or not at all: another process may want the same."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    archive = _git(root, "archive", "--format=tar", commit, "--", *_paths(adapter))
+    archive = _git("archive", "--format=tar", commit, "--", *_paths(adapter))
     if archive.returncode:
         said = archive.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise UserError(f"{adapter.name} cannot be laid out at {commit[:9]}: {' '.join(said)}")
@@ -95,5 +92,5 @@ def _paths(adapter: Adapter) -> Iterator[str]:
     yield f"{BUILT_IN}/{adapter.folder.name}"
 
 
-def _git(root: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, check=False, timeout=GIT_SECONDS)
+def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, check=False, timeout=GIT_SECONDS)
