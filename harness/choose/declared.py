@@ -38,7 +38,7 @@ def declared_verdict(framework: Framework, one: Requirement) -> Declaration | No
     declared = declared_of(framework.spec, axis)
     pinned, date = str(framework.spec.get("pinned") or ""), str(declared.date)
     older = f"it was read on {date}, the pin is of {pinned}" if date < pinned else None
-    sentence = f"{why}. {declared.value}"
+    sentence = f"{why}: {declared.value}"
     return Declaration(meets, sentence, str(declared.source), str(declared.version), date, older)
 
 
@@ -46,10 +46,10 @@ def _values(one: Requirement, said: Mapping[str, Any]) -> tuple[bool | None, str
     declared = set(said["values"])
     there = sorted(one.values & declared)
     if there:
-        return True, f"declares {', '.join(there)}"
+        return True, f"lists {', '.join(there)}"
     if one.values & set(said.get("unread") or ()):
         return None, ""
-    return False, f"declares {', '.join(said['values'])}, and nothing of what is asked"
+    return False, f"lists {', '.join(said['values'])}, not what is asked"
 
 
 def _lag(framework: Framework, allowed: int | None) -> tuple[bool | None, str]:
@@ -57,12 +57,12 @@ def _lag(framework: Framework, allowed: int | None) -> tuple[bool | None, str]:
     axes = framework.spec["axes"]
     if allowed == 0:
         synchronous = "synchronous" in (axes.get("synchrony") or {}).get("values", ())
-        return synchronous, "declares a synchronous layout" if synchronous else "declares no synchronous layout"
+        return synchronous, "lists a synchronous layout" if synchronous else "lists no synchronous layout"
     values = set(axes["lag_bound"]["values"])
     if there := sorted(values & set(BOUNDS)):
-        return True, f"declares a bound on age, in a unit of its own ({', '.join(there)})"
+        return True, f"lists a bound on age, in a unit of its own ({', '.join(there)})"
     if "unbounded" in values:
-        return False, "declares no bound"
+        return False, "lists no bound"
     if values == {"own_updates"}:
-        return True, "declares synchronous layouts alone: only a batch's own updates are ahead of it"
+        return True, "lists synchronous layouts alone, where only a batch's own updates are ahead of it"
     return None, ""

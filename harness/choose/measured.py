@@ -41,11 +41,9 @@ ITEMS = {
     "step_and_version": "keeps_step",
     "rng": "keeps_rng",
     "dataset_cursor": "keeps_data_position",
-    "prompt_scheduler": "keeps_prompt_schedule",
-    "component_versions": "keeps_versions",
-    "queue": "keeps_queue",
 }
-"""The items of a drill's verdict, as values of the axis recovery."""
+"""The items of a drill's verdict, as values of the axis recovery. Of the others it does not tell what is saved from
+what is given anew or was empty."""
 TELEMETRY = {
     "output_tokens_per_second": "tokens_per_second",
     "headroom": "mfu",

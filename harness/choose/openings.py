@@ -49,8 +49,8 @@ def _drill(framework: Framework, one: Requirement) -> str | None:
     if "drills" not in framework.spec:
         return None
     fault = next((DRILLS[value] for value in one.values if value in DRILLS), "trainer_dies")
-    layout = _layout(framework, "_async") if "keeps_queue" in one.values else _layout(framework, "disaggregated_sync")
-    return f"rlaxes drill adapter={framework.name}{_worded(layout)} fault={fault}"
+    words = ((framework.spec.get("asked_by") or {}).get("recovery") or {}).get("resume")
+    return " ".join(filter(None, ("rlaxes drill", f"adapter={framework.name}", words, f"fault={fault}")))
 
 
 def _compare(framework: Framework, one: Requirement, axis: str) -> str | None:
@@ -78,7 +78,3 @@ def _settings(framework: Framework, one: Requirement, axis: str) -> str | None:
 def _layout(framework: Framework, part: str) -> str | None:
     """The first layout of the adapter that has the part in its name."""
     return next((name for name in framework.spec["layouts"] if part in name), None)
-
-
-def _worded(layout: str | None) -> str:
-    return f" layout={layout}" if layout else ""

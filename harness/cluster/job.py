@@ -1,7 +1,7 @@
 """What a launcher carries to where it runs: a call by its name, and its arguments as data."""
 
-import importlib
 import json
+import pkgutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,7 @@ def run_file(config: DictConfig) -> dict[str, Any]:
         `result`, or in `error` the one line of a mistake that is not a bug.
     """
     asked = Job(**json.loads(Path(config.file).read_text(encoding="utf-8")))
-    module, _, name = asked.call.partition(":")
     try:
-        return {"result": getattr(importlib.import_module(module), name)(**asked.given), "error": None}
+        return {"result": pkgutil.resolve_name(asked.call)(**asked.given), "error": None}
     except (RlaxesError, OSError) as error:
         return {"result": None, "error": str(error)}

@@ -52,6 +52,8 @@ def choose(
     folder = output or (None if as_json else Path(f"choice-{clock.today}"))
     if folder and folder.exists():
         raise UserError(f"{folder} is there already, and a page that somebody signed is not written over: --output NEW")
+    if not results.exists():
+        _say(f"there is no folder {results}: nothing is shown as measured here (--results)")
     choice = _answer(_requirements(file), clock, results)
     if folder:
         _write(choice, folder)

@@ -1,7 +1,7 @@
 """A run whose parts go to machines that a launcher chooses: submit, wait, and put together what each part left."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ from rich.console import Console
 
 from harness.cluster.job import Job
 from harness.cluster.launchers import launch
+from harness.errors import CannotTell
 from harness.execute.parts import Part
 from harness.execute.plan import PlannedCell
 from harness.execute.provenance import adapter_facts, configurations, rlaxes_version
@@ -16,19 +17,33 @@ from harness.execute.run_folder import PARTS, RunFolder, lock_part, part_manifes
 
 POLL_SECONDS = 5.0
 Row = dict[str, Any]
-FROM_FIRST = ("machine", "load", "bundle", "roofline", "null_test")
+FROM_FIRST = ("machine", "load", "bundle", "roofline")
 """What a manifest says once; in `machines` each machine has its own."""
-TOGETHER = ("locks", "machines")
+TOGETHER = ("locks", "machines", "configs", "adapters")
+IN_TURN = ("start_order", "null_cells", "torn", "redone")
 
 
-def run_parts(run: RunFolder, parts: Sequence[Part], asked: Mapping[str, Any], console: Console) -> None:
+def run_parts(
+    run: RunFolder,
+    parts: Sequence[Part],
+    asked: Mapping[str, Any],
+    console: Console,
+    *,
+    judge: Callable[..., Any] | None,
+    redo: bool,
+) -> None:
     """Run every part that has not ended, each as one job of the launcher, and write the manifest of all.
+
+    Args:
+        asked: the chosen option of `conf/launcher`.
+        judge, redo: as of `run_session`; the judge has to be found by its name on every machine.
 
     A part whose job died leaves rows with the cause infrastructure, and the run unfinished: the same command submits
     it again and keeps what had ended. A job that an earlier command submitted and that still runs is waited for.
 
     Raises:
         UserError, PrerequisiteError: the launcher cannot be used as asked; nothing was submitted.
+        CannotTell: the A/A test of a part says so of its machine; the other parts went on.
     """
 
     def say(text: str) -> None:
@@ -40,25 +55,33 @@ def run_parts(run: RunFolder, parts: Sequence[Part], asked: Mapping[str, Any], c
         "profile": cells[0].config["profile"]["name"],
         "configs": configurations(cells),
         "adapters": adapter_facts(cells),
-        "start_order": [cell.cell_id for cell in cells],
+        "finished": None,
     }
     run.save()
     for part in parts:
         _wait_for_earlier(run, part, say)
     left = [part for part in parts if not _ended(run, part)]
-    jobs = [_job(run, part) for part in left]
+    named = f"{judge.__module__}:{judge.__qualname__}" if judge else None
+    jobs = [_job(run, part, {"judge": named, "redo": redo}) for part in left]
     at_once = 1 if asked["one_machine"] else max(len(jobs), 1)
     done = launch(jobs, run.path / PARTS, asked, at_once, say) if jobs else []
     died = {job.name: job.died for job in done if job.died is not None}
     for part in left:
         _wait_for_earlier(run, part, say)
     _put_together(run, parts, died)
+    if stopped := [f"part {name}: {died[name]}" for name in died if _stopped(part_manifest(run.path, name))]:
+        raise CannotTell("; ".join(stopped))
 
 
-def _job(run: RunFolder, part: Part) -> Job:
+def _job(run: RunFolder, part: Part, asked: Mapping[str, Any]) -> Job:
     keys = [cell.key for cell in part.cells()]
-    given = {"folder": str(run.path.resolve()), "part": part.as_data(), "keys": keys}
+    given = {"folder": str(run.path.resolve()), "part": part.as_data(), "keys": keys, **asked}
     return Job(part.name, "harness.execute.part_job:run_part", given)
+
+
+def _stopped(manifest: Mapping[str, Any] | None) -> bool:
+    """Whether a part ended before its comparison began, because of its A/A test."""
+    return bool(((manifest or {}).get("null_test") or {}).get("stopped"))
 
 
 def _ended(run: RunFolder, part: Part) -> bool:
@@ -84,8 +107,10 @@ def _put_together(run: RunFolder, parts: Sequence[Part], died: Mapping[str, str 
         said |= {key: manifest[key] for key in FROM_FIRST if key in manifest}
     for key in TOGETHER:
         said[key] = {name: value for manifest in manifests for name, value in manifest.get(key, {}).items()}
-    said["torn"] = [name for manifest in manifests for name in manifest.get("torn", [])]
-    said["null_cells"] = [row for manifest in manifests for row in manifest.get("null_cells", [])]
+    for key in IN_TURN:
+        said[key] = [one for manifest in manifests for one in manifest.get(key, [])]
+    nulls = {part.name: manifest.get("null_test") for part, manifest in zip(parts, manifests, strict=True)}
+    said |= {"null_tests": nulls} if parts[0].split else {"null_test": nulls[parts[0].name] or {}}
     said["cells"] = [
         row
         for part, manifest in zip(parts, manifests, strict=True)
@@ -101,7 +126,8 @@ def _rows(run: RunFolder, part: Part, manifest: Mapping[str, Any], died: str | N
     """The rows of a part; in a split each says which part it is of."""
     machine = (manifest.get("machine") or {}).get("id")
     reason = died or "it ended before all of its cells had"
-    rows = [run.done(cell) or _lost(run, cell, machine, reason) for cell in part.cells()]
+    done = [(cell, run.done(cell)) for cell in part.cells()]
+    rows = [row or _lost(run, cell, machine, reason) for cell, row in done if row or not _stopped(manifest)]
     return [row | {"part": part.name} for row in rows] if part.split else rows
 
 
@@ -119,6 +145,7 @@ def _lost(run: RunFolder, cell: PlannedCell, machine: str | None, reason: str) -
         "track": cell.config["track"]["name"],
         "repeat": cell.repeat,
         "key": cell.key,
+        "made_of": cell.made_of,
         "machine": machine,
         **verdict,
         "reason": f"its job {'died while it ran' if began else 'died before it'}: {reason}",

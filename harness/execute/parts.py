@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.execute.compose import Choice
+from harness.execute.null_plan import plan_null
 from harness.execute.plan import PlannedCell, plan_cells
 from harness.execute.version import Version
 
@@ -29,6 +30,11 @@ class Part:
         """Its cells in the order in which they run."""
         cells = plan_cells(self.choices)
         return [_beside(cell, self.name) for cell in cells] if self.split else cells
+
+    def null_cells(self) -> list[PlannedCell]:
+        """Those of its A/A test: each part has its own, since each runs on a machine of its own."""
+        cells = plan_null(self.choices)
+        return [_named(cell, cell.label, self.name) for cell in cells] if self.split else cells
 
     def as_data(self) -> dict[str, Any]:
         """For a job's file."""
@@ -62,11 +68,13 @@ def parts_of(choices: Sequence[Choice], split: str) -> list[Part]:
 
 
 def _beside(cell: PlannedCell, part: str) -> PlannedCell:
-    if cell.system.partition("@")[0] != REFERENCE:
-        return cell
-    own = f"{cell.system}~{part}"
-    names = {key: own + getattr(cell, key).removeprefix(cell.system) for key in ("cell_id", "twin")}
-    return replace(cell, **names)
+    return _named(cell, cell.system, part) if cell.adapter.name == REFERENCE else cell
+
+
+def _named(cell: PlannedCell, name: str, part: str) -> PlannedCell:
+    """The cell with ids that begin with the name of its part."""
+    ids = {key: f"{name}~{part}" + getattr(cell, key).removeprefix(name) for key in ("cell_id", "twin")}
+    return replace(cell, **ids)
 
 
 def _written(version: Version | None) -> dict[str, Any] | None:

@@ -95,7 +95,7 @@ def run_session(
     here = launcher["plugin"] is None
     parts = parts_of(choices, launcher["split"])
     cells = [cell for part in parts for cell in part.cells()]
-    null = NullTest(plan_null(choices), judge_null) if judge_null and here else None
+    null = NullTest(plan_null(choices), judge_null) if judge_null else None
     if into is not None and not here:
         raise UserError(f"--into adds what runs on this machine; launcher={launcher['name']} starts a run of its own")
     if into is not None:
@@ -107,7 +107,7 @@ def run_session(
     if choices[0].version:
         run.manifest["baseline"] = choices[0].label
     try:
-        again = redo_failed(run, [*(null.cells if null else ()), *cells]) if redo else 0
+        again = redo_failed(run, [*(null.cells if null and here else ()), *cells]) if redo else 0
         resumed = sum(run.done(cell) is not None for cell in cells)
         kept = f", {resumed} of them already done" if resumed else ""
         kept += f", {again} of those that failed are run again" if redo else ""
@@ -115,7 +115,7 @@ def run_session(
         if here:
             work(run, cells, console, null, Deaths() if redo else None)
         else:
-            run_parts(run, parts, launcher, console)
+            run_parts(run, parts, launcher, console, judge=judge_null, redo=redo)
     finally:
         run.release()
     return run.path
@@ -154,12 +154,9 @@ def work(
         prepared = prepare(cells, run.path, display.say)
         manifest |= {
             "bundle": prepared.bundle_facts or manifest.get("bundle", {}),
-            # One limit for all cells of a run: a later reading would move the headroom of those that are measured.
-            "roofline": manifest.get("roofline") or prepared.roofline,
             "locks": manifest.get("locks", {}) | prepared.locks,
         }
-        machine = {"machine": manifest["machine"], "roofline": manifest["roofline"]}
-        manifest["machines"] = manifest.get("machines", {}) | {manifest["machine"]["id"]: machine}
+        _keep_machine(manifest, prepared)
         _keep_prompts(run, prepared)
         runner = Runner(run, prepared, display, deaths or Deaths.read(run.path.parent, manifest["machine"]["id"]))
         if null and null.cells:
@@ -197,6 +194,15 @@ def _run_null(run: RunFolder, runner: Runner, null: NullTest) -> None:
 
 def _same(before: dict[str, Any], facts: dict[str, Any]) -> bool:
     return all(before[key] == facts[key] for key in ("cells", "max_noise"))
+
+
+def _keep_machine(manifest: dict[str, Any], prepared: Prepared) -> None:
+    """What each machine of a run is. Its cells share one limit: a later reading would move the headroom of those that
+    are measured."""
+    machine, known = manifest["machine"], manifest.get("machines") or {}
+    before = known.get(machine["id"], {} if known else manifest)
+    manifest["roofline"] = before.get("roofline") or prepared.roofline
+    manifest["machines"] = known | {machine["id"]: {"machine": machine, "roofline": manifest["roofline"]}}
 
 
 def _keep_prompts(run: RunFolder, prepared: Prepared) -> None:

@@ -1,0 +1,158 @@
+"""Plans whose parts run as jobs of submitit's local executor, with the loop of known truth."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from rich.console import Console
+from submitit.core.core import Job as SubmititJob
+
+from harness.audit import check_run
+from harness.commands.null_test import judge_null
+from harness.errors import CannotTell, UserError
+from harness.execute import launched
+from harness.execute.compose import compose_choices
+from harness.execute.launched import run_parts
+from harness.execute.machine import machine_id
+from harness.execute.parts import Part, parts_of
+from harness.execute.plan import plan_hash
+from harness.execute.run_folder import lock_part, open_run
+from harness.execute.session import run_session
+
+SMALL = ["adapter=fake", "task.steps=4", "task.warmup_steps=1", "null_test.pairs=0"]
+LOCAL = [*SMALL, "launcher=submitit_local"]
+QUIET = Console(stderr=True)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+
+
+def test_a_run_by_a_job_is_the_run_that_it_would_be_here(tmp_path: Path) -> None:
+    there = run_session(compose_choices([*LOCAL, "repeats=2", f"output={tmp_path / 'there'}"]), QUIET)
+    here = run_session(compose_choices([*SMALL, "repeats=2", f"output={tmp_path / 'here'}"]), QUIET)
+    first, second = _manifest(there), _manifest(here)
+    assert set(second) <= set(first)
+    assert [row["status"] for row in first["cells"]] == ["ok", "ok"]
+    assert [row["key"] for row in first["cells"]] == [row["key"] for row in second["cells"]]
+    assert {row["machine"] for row in first["cells"]} == set(first["machines"]) == {machine_id()}
+    assert first["plan_hash"] == second["plan_hash"]
+    assert first["finished"]
+    assert check_run(there) == []
+
+
+def test_each_part_of_a_split_has_a_reference_of_its_own() -> None:
+    choices = compose_choices(["adapter=openrlhf,reference,trl,verl", "repeats=2"])
+    parts = parts_of(choices, "adapter")
+    assert [part.name for part in parts] == ["openrlhf", "trl", "verl"]
+    order = [cell.cell_id.split(".")[0] for cell in parts[1].cells()]
+    assert order == ["reference~trl", "trl", "trl", "reference~trl"]
+    ids = [cell.cell_id for part in parts for cell in part.cells()]
+    assert len(set(ids)) == len(ids)
+    whole = {cell.key for part in parts_of(choices, "none") for cell in part.cells()}
+    assert {cell.key for part in parts for cell in part.cells()} == whole
+    data = json.loads(json.dumps(parts[1].as_data()))
+    assert Part.from_data(data) == parts[1]
+
+
+def test_a_split_needs_what_holds_it_together() -> None:
+    with pytest.raises(UserError, match="adapter=reference,trl,verl"):
+        parts_of(compose_choices(["adapter=trl,verl"]), "adapter")
+    with pytest.raises(UserError, match=r"launcher\.split=steps"):
+        parts_of(compose_choices(["adapter=trl"]), "steps")
+
+
+def test_a_job_that_dies_is_a_row_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SubmititJob, "_results_timeout_s", 0)
+    words = [*LOCAL, "repeats=4", "adapter.mode=slow", "adapter.slow_s=0.3", f"output={tmp_path}"]
+    killer = threading.Thread(target=_kill_after_first_cell, args=(tmp_path,))
+    killer.start()
+    folder = run_session(compose_choices(words), QUIET)
+    killer.join()
+    died = _manifest(folder)
+    assert died["finished"] is None
+    states = [(row["status"], row["cause"]) for row in died["cells"]]
+    assert states[0] == ("ok", None)
+    assert set(states[1:]) <= {("ok", None), ("failed", "infrastructure"), ("not_run", "infrastructure")}
+    assert states[-1][1] == "infrastructure"
+    assert "its job died" in died["cells"][-1]["reason"]
+    assert {row["machine"] for row in died["cells"]} == {machine_id()}
+    assert run_session(compose_choices(words), QUIET) == folder
+    whole = _manifest(folder)
+    assert [row["status"] for row in whole["cells"]] == ["ok"] * 4
+    assert whole["cells"][0] == died["cells"][0]
+    assert whole["finished"]
+    assert check_run(folder) == []
+
+
+def _kill_after_first_cell(output: Path) -> None:
+    """Kill the job's process, as a machine does that goes down."""
+    for _ in range(600):
+        time.sleep(0.05)
+        if not any(output.glob("*/cells/*.r0/done.json")):
+            continue
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if "submitit.core._submit" in words and any(str(output) in word for word in words):
+                process.kill()
+                return
+
+
+def test_parts_share_a_run_folder_and_no_cell(tmp_path: Path) -> None:
+    """Each has an A/A test of its own, and one that finds its machine too noisy stops its own part alone."""
+    once = [*SMALL[:-1], "null_test.pairs=3", "repeats=1"]
+    noisy = [*once, "track=fixed_length", "adapter.noise=0.5", "null_test.max_noise=0.01"]
+    parts = [Part("one", compose_choices(once), split=True), Part("two", compose_choices(noisy), split=True)]
+    run = open_run(tmp_path, [cell for part in parts for cell in part.cells()])
+    asked = compose_choices(LOCAL)[0].config["launcher"]
+    with pytest.raises(CannotTell, match="part two: stopped before the comparison"):
+        run_parts(run, parts, asked, QUIET, judge=judge_null, redo=False)
+    run.release()
+    manifest = _manifest(run.path)
+    assert [(row["part"], row["track"], row["status"]) for row in manifest["cells"]] == [("one", "free", "ok")]
+    ids = [row["cell_id"] for row in manifest["null_cells"]]
+    assert ids == [
+        f"null-{arm}~{part}.colocated_sync.{track}.r{repeat}"
+        for part, track in (("one", "free"), ("two", "fixed_length"))
+        for repeat, arms in enumerate(("ab", "ba", "ab"))
+        for arm in arms
+    ]
+    assert manifest["null_tests"]["one"]["stopped"] is None
+    assert manifest["null_tests"]["two"]["stopped"]
+    assert manifest["finished"] is None
+    assert check_run(run.path) == []
+
+
+def test_another_rlaxes_on_the_machine_of_a_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(run: Any, part: Part) -> Any:
+        job = whole(run, part)
+        job.given["keys"] = ["another"]
+        return job
+
+    whole = launched._job
+    monkeypatch.setattr(launched, "_job", other)
+    folder = run_session(compose_choices([*LOCAL, "repeats=1", f"output={tmp_path}"]), QUIET)
+    (row,) = _manifest(folder)["cells"]
+    assert (row["status"], row["cause"], row["machine"]) == ("not_run", "infrastructure", None)
+    assert "is not the one that the run was planned with" in row["reason"]
+
+
+def test_a_job_of_an_earlier_command_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launched, "POLL_SECONDS", 0.05)
+    choices = compose_choices([*LOCAL, "repeats=1", f"output={tmp_path}"])
+    cells = parts_of(choices, "none")[0].cells()
+    run = open_run(tmp_path, cells)
+    run.release()
+    held = lock_part(run.path, "all")
+    assert held is not None
+    threading.Timer(0.5, held.close).start()
+    started = time.monotonic()
+    folder = run_session(choices, QUIET)
+    assert time.monotonic() - started > 0.4
+    assert folder == run.path
+    assert _manifest(folder)["plan_hash"] == plan_hash(cells)
+    assert _manifest(folder)["finished"]
