@@ -32,8 +32,9 @@ def choices_in(path: Path, overrides: Sequence[str]) -> list[Choice]:
     if not keys <= set(UNKEYED):
         return compose_choices(overrides)
     given = compose_choices(overrides)[0].config
-    kept = _choices_of_run(path)
-    return [replace(choice, config=choice.config | {key: given[key] for key in keys}) for choice in kept]
+    # A run does not keep every setting that no cell depends on.
+    base, asked = ({key: given[key] for key in names} for names in (UNKEYED, keys))
+    return [replace(choice, config=base | choice.config | asked) for choice in _choices_of_run(path)]
 
 
 def _choices_of_run(path: Path) -> list[Choice]:

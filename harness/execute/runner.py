@@ -101,6 +101,10 @@ class Runner:
             return Verdict("not_run", None, reason).as_dict()
         if verdict := self._deaths.verdict(planned):
             return verdict.as_dict()
+        return self._start(planned, cell)
+
+    def _start(self, planned: PlannedCell, cell: Cell) -> dict[str, Any]:
+        driver = planned.adapter.driver
         python = self._prepared.python(planned)
         launch = driver.render(cell)
         for name, content in launch.files.items():

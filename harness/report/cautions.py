@@ -74,6 +74,20 @@ def _unfinished(model: ReportModel) -> Iterator[Caution]:
         yield Caution("run", "it has not ended: cells are missing, and the same command goes on where it stopped.")
 
 
+def _put_together(model: ReportModel) -> Iterator[Caution]:
+    """Cells that did not run in turns with the others, and cells that had another try."""
+    if added := [cell for addition in model.provenance.get("additions", []) for cell in addition["cells"]]:
+        cells = "1 cell was" if len(added) == 1 else f"{len(added)} cells were"
+        text = f"{cells} added later, from {added[0]} on: what the machine was like then fell on them alone."
+        yield Caution("run", text)
+    null = set(model.null_test.get("cells", ()))
+    redone = [row for row in model.provenance.get("redone", []) if row["cell_id"] not in null]
+    if redone:
+        first = redone[0]
+        more = f", and {len(redone) - 1} more" if len(redone) > 1 else ""
+        yield Caution("run", f"{first['cell_id']} was run again after it failed ({first['reason']}){more}.")
+
+
 def _bad_cells(model: ReportModel) -> Iterator[Caution]:
     groups: dict[tuple[str, str, str, str, str], int] = {}
     for cell in model.cells:
@@ -183,6 +197,7 @@ FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     ingested_cautions,
     _findings,
     _unfinished,
+    _put_together,
     _bad_cells,
     _drills,
     _bare_cells,

@@ -8,6 +8,8 @@ from harness.report import format as fmt
 
 Facts = dict[str, Any]
 Manifest = Mapping[str, Any]
+REDONE = ("cell_id", "status", "cause", "reason", "started", "kept")
+"""Of the row of a cell that was run again."""
 
 
 def resolved(manifest: Manifest) -> list[dict[str, Any]]:
@@ -96,6 +98,8 @@ def _took(manifest: Manifest) -> str:
 
 def provenance_of(manifest: Manifest) -> Facts:
     """What a repetition needs, in the manifest's own words."""
-    keys = ("rlaxes", "locks", "bundle", "roofline", "load", "start_order", "torn", "configs")
+    keys = ("rlaxes", "locks", "bundle", "roofline", "load", "start_order", "torn", "additions", "configs")
     facts = {key: manifest[key] for key in keys if manifest.get(key)}
+    if redone := manifest.get("redone"):
+        facts["redone"] = [{key: row[key] for key in REDONE} for row in redone]
     return facts | {"cores": (manifest.get("machine") or {}).get("cores")}

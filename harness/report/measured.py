@@ -104,7 +104,7 @@ def null_results(run: Path, manifest: Mapping[str, Any]) -> dict[str, list[CellR
     arms: dict[str, list[CellResult]] = {}
     for cell in manifest.get("null_cells", []):
         found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
-        found |= {"foreign_cores": cell["foreign_cores"], "fidelity": cell["fidelity"]}
+        found |= {"foreign_cores": cell.get("foreign_cores"), "fidelity": cell.get("fidelity") or ()}
         ended = cell["status"] == "ok" and observed(manifest, cell)
         values = measure_cell(_view(run, manifest, cell)) if ended else []
         arms.setdefault(cell["adapter"], []).append(CellResult(**found, values=values))

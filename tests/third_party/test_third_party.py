@@ -74,5 +74,6 @@ def test_its_options_are_settings(installed: Path) -> None:
 
 def test_it_is_compared_and_reported(installed: Path, tmp_path: Path) -> None:
     words = ["repeats=1", "model=tiny", "task.steps=4", "task.warmup_steps=1", "task.prompts_per_batch=2"]
+    words += ["null_test.pairs=0"]
     report = _rlaxes(installed, "compare", f"adapter=fake,{NAME}", f"output={tmp_path}", *words)
     assert {cell["adapter"]: cell["status"] for cell in report["cells"]} == {"fake": "ok", NAME: "ok"}
