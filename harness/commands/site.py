@@ -22,11 +22,13 @@ def site(
     built = build_site(results, output, mapped([]))
     if as_json:
         broken = [{"path": one.path, "reason": one.reason} for one in built.broken]
-        print_json({"site": str(built.index), "runs": built.runs, "pages": built.pages, "broken": broken})
+        said = {"site": str(built.index), "runs": built.runs, "pages": built.pages}
+        print_json({**said, "broken": broken, "changed": built.changed})
     else:
-        said = f"{built.index}: {built.runs} published runs, {built.pages} pages beside them"
-        Console().print(said, highlight=False, markup=False, soft_wrap=True)
-    for one in built.broken:
-        words.print(f"left out: {one.path}: {one.reason}", style="yellow", markup=False, highlight=False)
+        line = f"{built.index}: {built.runs} published runs, {built.pages} pages beside them"
+        Console().print(line, highlight=False, markup=False, soft_wrap=True)
+    remarks = [f"left out: {one.path}: {one.reason}" for one in built.broken]
+    for remark in [*remarks, *(f"not as it was published: {line}" for line in built.changed)]:
+        words.print(remark, style="yellow", markup=False, highlight=False, soft_wrap=True)
     if built.broken:
         raise typer.Exit(EXIT_COULD_NOT_MEASURE)

@@ -96,17 +96,22 @@ def read_reports(folders: Sequence[Path]) -> list[DatedReport]:
         if not found:
             raise UserError(f"{folder} holds no report: name a folder of results, of runs, or one run")
         for path in found:
-            report = _read(path)
+            report = read_report(path)
             reports.setdefault(report.name, report)
     return sorted(reports.values(), key=lambda report: report.created)
 
 
-def _read(path: Path) -> DatedReport:
+def read_report(path: Path) -> DatedReport:
+    """A `report.json` with the manifest and the corrections beside it.
+
+    Raises:
+        UserError: one of them is not there, or is not what this rlaxes reads.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         manifest = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
         model = ReportModel.from_dict(content)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         raise UserError(f"{path} is no report that this rlaxes reads: {error!r}") from error
     evidence = evidence_of_report(content)
     reason = None if evidence == "measured here" else f"{evidence}, which is no figure to join with one measured here"

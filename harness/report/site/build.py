@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from harness.errors import UserError
+from harness.report.seals import SEAL
 from harness.report.site.documents import Rendered, render_document
 from harness.report.site.pages import Pages
 from harness.report.site.reading import UNREADABLE, Broken, Results, Run, read_results, why
@@ -18,17 +19,19 @@ from harness.report.site.search import entries_of
 
 MARK = ".rlaxes-site"
 """A file in every site: a folder without it is not ours to replace."""
-COPIED = ("report.html", "report.json", "manifest.json")
+COPIED = ("report.html", "report.json", "report.md", "manifest.json", SEAL)
 
 
 @dataclass
 class Built:
-    """What was built: the first page, how many runs and pages of words, and what was left out."""
+    """What was built: the first page, how many runs and pages of words, what was left out, and what was changed after
+    its publication."""
 
     index: Path
     runs: int
     pages: int
     broken: list[Broken] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
 
 
 def build_site(results: Path, output: Path, adapters: Mapping[str, Mapping[str, Any]]) -> Built:
@@ -49,7 +52,7 @@ def build_site(results: Path, output: Path, adapters: Mapping[str, Mapping[str, 
     (partial / MARK).write_text("made by rlaxes site\n", encoding="utf-8")
     shutil.rmtree(output, ignore_errors=True)
     partial.rename(output)
-    return Built(output / "index.html", *built, found.broken)
+    return Built(output / "index.html", *built, found.broken, found.changed)
 
 
 def _refuse(results: Path, output: Path) -> None:
@@ -81,7 +84,7 @@ def _run(run: Run, pages: Pages, folder: Path, broken: list[Broken]) -> bool:
         files = [name for name in COPIED if (run.path / name).is_file()]
         page, data = pages.run(run, files), script(run.folder, rows_of(run))
     except (*UNREADABLE, TemplateError) as error:
-        broken.append(Broken(f"{run.folder}/report.json", why(error)))
+        broken.append(Broken(f"{run.folder}/report.json", why(error, run.path.parent)))
         return False
     place = folder / "results" / run.folder
     place.mkdir(parents=True)
@@ -118,7 +121,7 @@ def _documents(found: Results, results: Path, folder: Path, pages: Pages) -> lis
         try:
             page = render_document(document, place)
         except UNREADABLE as error:
-            found.broken.append(Broken(document.name, why(error)))
+            found.broken.append(Broken(document.name, why(error, results)))
             continue
         target = folder / "results" / PurePosixPath(document.name).with_suffix(".html")
         target.parent.mkdir(parents=True, exist_ok=True)

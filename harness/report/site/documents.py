@@ -79,21 +79,22 @@ def _sections(tokens: list[Token], title: str) -> list[Section]:
 
 
 def _linked(children: list[Token], document: Document, place: Place) -> list[Token]:
-    """The same inline tokens with every link mended, or turned into words with the place of what it names."""
+    """The same inline tokens with every link mended, or turned into words with the place of what it names. Links do not
+    lie within links."""
     kept: list[Token] = []
-    ends: list[str | None] = []
+    dead: tuple[int, str] | None = None
     for token in children:
-        if token.type == "link_open":
-            href = str(token.attrs["href"])
-            target = _target(href, document, place)
-            ends.append(None if target else _outside(href, document))
-            if target:
-                token.attrSet("href", target)
-                kept.append(token)
-        elif token.type == "link_close":
-            said = ends.pop()
-            kept.append(token if said is None else Token("text", "", 0, content=said))
+        href = str(token.attrs.get("href", ""))
+        if token.type == "link_open" and (target := _target(href, document, place)) is None:
+            dead = (len(kept), _outside(href, document))
+        elif token.type == "link_close" and dead:
+            begin, where = dead
+            if where and where != "".join(one.content for one in kept[begin:]):
+                kept.append(Token("text", "", 0, content=f" ({where})"))
+            dead = None
         else:
+            if token.type == "link_open":
+                token.attrSet("href", str(target))
             kept.append(token)
     return kept
 
@@ -113,8 +114,7 @@ def _target(href: str, document: Document, place: Place) -> str | None:
 def _outside(href: str, document: Document) -> str:
     """Where a file lies that the site does not have, seen from the folder that holds the results."""
     path = href.partition("#")[0]
-    place = posixpath.normpath(posixpath.join("results", posixpath.dirname(document.name), path))
-    return f" ({place})" if path else ""
+    return posixpath.normpath(posixpath.join("results", posixpath.dirname(document.name), path)) if path else ""
 
 
 def _boxed(tokens: list[Token]) -> list[Token]:

@@ -1,7 +1,7 @@
 """The first page's table: the newest comparison, a group of lines for each placement and synchrony."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.report.model import ReportModel
@@ -50,20 +50,22 @@ def newest_view(runs: Sequence[Run]) -> dict[str, Any]:
     """Of the newest run of several systems, or else of the newest run: its tables, one a track.
 
     Args:
-        runs: from the newest to the oldest.
+        runs: from the newest to the oldest; those that were not measured here are passed over.
     """
-    compared = [run for run in runs if len({cell["adapter"] for cell in run.model.cells}) > 1] or list(runs)
+    here = [run for run in runs if run.evidence == "measured here"]
+    compared = [run for run in here if len({cell["adapter"] for cell in run.model.cells}) > 1] or here
     if not compared:
         return {"tables": []}
     run = compared[0]
     tables = [_table(run.model, track) for track in run.model.tracks]
-    href = f"results/{run.folder}/index.html"
-    return {"href": href, "title": run.model.title, "date": run.date, "tables": [t for t in tables if t.heads]}
+    told = {"title": run.model.title, "date": run.date, "cautions": run.model.cautions, "corrections": run.corrections}
+    return told | {"href": f"results/{run.folder}/index.html", "tables": [table for table in tables if table.heads]}
 
 
 def _table(model: ReportModel, track: str) -> NewestTable:
-    laid = comparison(model, track, MEASURES)
-    families = [family for topic in laid.topics for family in topic.families if not family.lines[0].variant]
+    whole = replace(model, rows=[row for row in model.rows if not row.variant])
+    laid = comparison(whole, track, MEASURES)
+    families = [family for topic in laid.topics for family in topic.families]
     lines = [family.lines[0] for family in families]
     heads = [Head(f.definition.title, unit_beside(f.definition.title, f.lines[0])) for f in families]
     groups = [

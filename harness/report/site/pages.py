@@ -1,19 +1,22 @@
 """The pages of the site: which template, and what it prints."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
 from harness.contract.axes import AXES
-from harness.report.framework_map import framework_map, newest_seen
+from harness.report.framework_map import Seen, framework_map, newest_seen
+from harness.report.grades import EVIDENCE, MEANINGS
 from harness.report.html import context_of, environment
 from harness.report.map_pages import map_context
 from harness.report.site.documents import Rendered
 from harness.report.site.newest import newest_view
-from harness.report.site.reading import PUBLIC, Results, Run
+from harness.report.site.reading import Results, Run
 from harness.report.views import counts
 
+AUTHORS = "author-reported"
 TO_RUN = "../../../../"
 """The way from a run's page to the first folder of the site."""
 
@@ -37,30 +40,37 @@ class Pages:
     def document(self, page: Rendered) -> str:
         """A page of words."""
         root = "../" * (page.document.name.count("/") + 1)
-        here = "public" if page.document.kind == PUBLIC else ""
-        return self._page("document", root, title=page.title, page=page, here=here)
+        here = "public" if page.document.evidence == AUTHORS else ""
+        meaning = MEANINGS[page.document.evidence]
+        return self._page("document", root, title=page.title, page=page, here=here, meaning=meaning)
 
     def first_pages(self, found: Results, documents: Sequence[Rendered]) -> Iterator[tuple[str, str]]:
         """The pages of the first folder, each with its name."""
         runs = [_listed(run) for run in found.runs]
-        seen = newest_seen([run.content for run in found.runs])
+        seen = newest_seen([_axes_told(run) for run in found.runs if run.evidence == "measured here"])
         words = [_link(page) for page in sorted(documents, key=_by_date, reverse=True)]
-        public = [link for link in words if link["kind"] == PUBLIC]
-        own = [link for link in words if link["kind"] != PUBLIC]
-        index = {"newest": newest_view(found.runs), "seen": self._axes(seen), "broken": found.broken}
-        yield "index", self._first("index", "Published results", runs=runs, documents=own, **index)
-        yield "public", self._first("public", "Public numbers", documents=public)
+        grades = [(grade, [link for link in words if link["evidence"] == grade]) for grade in EVIDENCE]
+        index = {"newest": newest_view(found.runs), "seen": self._axes(seen, found.runs), "found": found}
+        pages = [(grade, links) for grade, links in grades if links and grade != AUTHORS]
+        yield "index", self._first("index", "Published results", runs=runs, pages=pages, meanings=MEANINGS, **index)
+        yield "public", self._first("public", "Public numbers", links=dict(grades)[AUTHORS])
         yield "compare", self._first("compare", "Two dates", runs=runs)
         yield "search", self._first("search", "Search")
         context = map_context(framework_map(self._adapters, seen), self._adapters)
         yield "frameworks", self._page("frameworks", "", **context)
 
-    def _axes(self, seen: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
-        """Measured axes as lines, systems as columns in the order of their names; which axes the map tells of."""
+    def _axes(self, seen: Mapping[tuple[str, str], Seen], runs: Sequence[Run]) -> dict[str, Any]:
+        """Measured axes as lines, systems as columns in the order of their names; which axes the map tells of, and
+        where each run is."""
         names = sorted({name for name, _ in seen})
         lines = [(axis, kind.title, [seen.get((name, axis)) for name in names]) for axis, kind in AXES.items()]
         mapped = {axis for spec in self._adapters.values() for axis in spec["axes"]}
-        return {"names": names, "lines": [line for line in lines if any(line[2])], "mapped": mapped}
+        return {
+            "names": names,
+            "lines": [line for line in lines if any(line[2])],
+            "mapped": mapped,
+            "run": {run.model.run_id: run for run in runs},
+        }
 
     def _first(self, name: str, title: str, **context: Any) -> str:
         return self._page(name, "", title=title, here=name, **context)
@@ -81,6 +91,7 @@ def _listed(run: Run) -> dict[str, Any]:
         "profile": run.model.profile,
         "task": ", ".join(named) or "recorded elsewhere",
         "systems": ", ".join(systems),
+        "names": ", ".join(run.model.names),
         "cells": counts(run.model),
         "evidence": run.evidence,
         "corrections": len(run.corrections),
@@ -93,9 +104,16 @@ def _link(page: Rendered) -> dict[str, Any]:
         "href": f"results/{document.name.removesuffix('.md')}.html",
         "title": page.title,
         "date": document.date,
-        "kind": document.kind,
+        "evidence": document.evidence,
         "corrections": len(document.corrections),
     }
+
+
+def _axes_told(run: Run) -> dict[str, Any]:
+    """What the framework map reads of a `report.json`."""
+    model = run.model
+    axes = [asdict(axis) for axis in model.axes]
+    return {"created": model.created, "run_id": model.run_id, "adapters": model.adapters, "axes": axes}
 
 
 def _by_date(page: Rendered) -> tuple[str, str]:

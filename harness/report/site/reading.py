@@ -1,19 +1,20 @@
 """What a folder of published results holds: runs, pages of words, and what could not be read."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from harness.compare.rows import Row
 from harness.errors import UserError
 from harness.report.corrections import Correction, corrections_of
+from harness.report.dated import DatedReport, read_report
 from harness.report.grades import Evidence, evidence_of_report
 from harness.report.model import ReportModel
+from harness.report.published_index import INDEX
+from harness.report.seals import broken_seals, read_seal, seal_of
 
-PUBLIC = "public"
-"""The folder, in the place of a profile, of numbers that others published."""
+FOLDERS: dict[str, Evidence] = {"public": "author-reported", "simulated": "simulated"}
+"""What stands in the place of a profile where nothing was measured; the grade of a page there that has no seal."""
 
 
 @dataclass(frozen=True)
@@ -22,23 +23,30 @@ class Run:
 
     Attributes:
         folder: relative to the results, with slashes: `<date>/<profile>/<run>`.
-        model: the report without the values of rows that a correction withdrew.
-        content: `report.json` as it is.
-        manifest: empty where the run has none.
+        report: without the values of rows that a correction withdrew.
+        changed: what of it is not as it was published, in words.
     """
 
     folder: str
     path: Path
-    model: ReportModel
-    content: dict[str, Any]
-    manifest: dict[str, Any]
-    corrections: list[Correction]
+    report: DatedReport
     evidence: Evidence
+    changed: Sequence[str]
+
+    @property
+    def model(self) -> ReportModel:
+        """What its page prints."""
+        return self.report.model
+
+    @property
+    def corrections(self) -> Sequence[Correction]:
+        """In the order of their numbers."""
+        return self.report.corrections
 
     @property
     def date(self) -> str:
         """The day on which it began."""
-        return self.model.created[:10]
+        return self.report.created[:10]
 
 
 @dataclass(frozen=True)
@@ -47,18 +55,13 @@ class Document:
 
     name: str
     path: Path
-    corrections: list[Correction]
+    corrections: Sequence[Correction]
+    evidence: Evidence
 
     @property
     def date(self) -> str:
         """The day that its folder names; empty for a page beside the days."""
         return self.name.split("/")[0] if "/" in self.name else ""
-
-    @property
-    def kind(self) -> str:
-        """The folder that it lies in: a profile, `simulated` or `public`; empty for a page beside the days."""
-        parts = self.name.split("/")
-        return parts[1] if len(parts) > 2 else ""
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,16 @@ class Broken:
 
 @dataclass
 class Results:
-    """Runs from the newest to the oldest, pages by name."""
+    """Runs from the newest to the oldest, pages by name; `changed`: what is not as it was published, in words."""
 
     runs: list[Run] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
     broken: list[Broken] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, UserError)
+"""What a damaged report can raise while it is read: no JSON, another schema, a part that is missing or another."""
 
 
 def read_results(folder: Path) -> Results:
@@ -86,41 +94,45 @@ def read_results(folder: Path) -> Results:
     """
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}: `rlaxes publish RUN` makes one, or name another with --results")
-    found = Results()
-    _read_documents(folder, found)
+    found = Results(changed=[line.replace(f"{folder}/", "") for line in broken_seals(folder)])
     for path in sorted(folder.glob("*/*/*/report.json")):
+        name = path.relative_to(folder)
         try:
-            found.runs.append(_run(path, folder))
+            found.runs.append(_run(path, name.parent.as_posix(), found.changed))
         except UNREADABLE as error:
-            found.broken.append(Broken(path.relative_to(folder).as_posix(), why(error)))
+            found.broken.append(Broken(name.as_posix(), why(error, folder)))
+    for path in sorted(folder.rglob("*.md")):
+        if _is_page(path, folder):
+            name = path.relative_to(folder)
+            try:
+                found.documents.append(_document(path, name.as_posix()))
+            except UNREADABLE as error:
+                found.broken.append(Broken(name.as_posix(), why(error, folder)))
     if not (found.runs or found.documents or found.broken):
         raise UserError(f"nothing is published in {folder}: `rlaxes publish RUN` writes a run there")
-    found.runs.sort(key=lambda run: run.model.created, reverse=True)
+    found.runs.sort(key=lambda run: run.report.created, reverse=True)
     return found
 
 
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, UserError)
-"""What a damaged report can raise while it is read: no JSON, another schema, a part that is missing or another."""
+def why(error: Exception, folder: Path) -> str:
+    """One line for a person, without the place of the results on this machine."""
+    said = str(error) if isinstance(error, UserError) else f"not as rlaxes writes it: {type(error).__name__}: {error}"
+    return " ".join(said.replace(f"{folder}/", "").split())
 
 
-def why(error: Exception) -> str:
-    """One line for a person."""
-    if isinstance(error, UserError):
-        return str(error)
-    if isinstance(error, json.JSONDecodeError):
-        return f"no JSON: {error}"
-    return f"not as rlaxes writes it: {type(error).__name__}: {error}"
+def _run(path: Path, folder: str, changed: Sequence[str]) -> Run:
+    if not path.with_name("manifest.json").is_file():
+        raise UserError("it has no manifest.json beside it")
+    report = read_report(path)
+    rows = [_without_withdrawn(row, report.corrections) for row in report.model.rows]
+    shown = replace(report, model=replace(report.model, rows=rows))
+    own = [line for line in changed if line.startswith((f"{folder} ", f"{folder}/"))]
+    evidence = _sealed(path.parent) or evidence_of_report({"ingested": report.model.ingested})
+    return Run(folder, path.parent, shown, evidence, own)
 
 
-def _run(path: Path, results: Path) -> Run:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    manifest = path.with_name("manifest.json")
-    said = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
-    corrections = corrections_of(path.parent)
-    model = ReportModel.from_dict(content)
-    model.rows = [_without_withdrawn(row, corrections) for row in model.rows]
-    folder = path.parent.relative_to(results).as_posix()
-    return Run(folder, path.parent, model, content, said, corrections, evidence_of_report(content))
+def _sealed(published: Path) -> Evidence | None:
+    return read_seal(published).evidence if seal_of(published).exists() else None
 
 
 def _without_withdrawn(row: Row, corrections: Sequence[Correction]) -> Row:
@@ -128,18 +140,18 @@ def _without_withdrawn(row: Row, corrections: Sequence[Correction]) -> Row:
     for correction in corrections:
         if correction.withdrawn and correction.touches(row):
             nothing = {"value": None, "low": None, "high": None, "ratio": None, "detectable": None, "repeats": ()}
-            return replace(row, **nothing, n=0, state="not measured", reason=f"withdrawn on {correction.line()}")  # type: ignore[arg-type]
+            said = f"withdrawn on {correction.line()}"
+            return replace(row, **nothing, n=0, state="not measured", reason=said)  # type: ignore[arg-type]
     return row
 
 
-def _read_documents(folder: Path, found: Results) -> None:
+def _is_page(path: Path, folder: Path) -> bool:
     """Every Markdown file but the index, which the site has its own of, and the reports of runs."""
-    for path in sorted(folder.rglob("*.md")):
-        name = path.relative_to(folder)
-        hidden = any(part.startswith(".") for part in name.parts)
-        if name.as_posix() == "README.md" or hidden or path.with_name("report.json").exists():
-            continue
-        try:
-            found.documents.append(Document(name.as_posix(), path, corrections_of(path)))
-        except UserError as error:
-            found.broken.append(Broken(name.as_posix(), str(error)))
+    name = path.relative_to(folder)
+    hidden = any(part.startswith(".") for part in name.parts)
+    return name.as_posix() != INDEX and not hidden and not path.with_name("report.json").exists()
+
+
+def _document(path: Path, name: str) -> Document:
+    kind = name.split("/")[1] if name.count("/") > 1 else ""
+    return Document(name, path, corrections_of(path), _sealed(path) or FOLDERS.get(kind, "measured here"))

@@ -6,36 +6,46 @@ from harness.compare.rows import Row
 from harness.measure.values import json_number
 from harness.report import format as fmt
 from harness.report.headlines import HEADLINES
-from harness.report.site.identity import identity_of
+from harness.report.history import work_of
 from harness.report.site.reading import Run
 from harness.report.views import clean
 
 
 def rows_of(run: Run) -> dict[str, Any]:
     """Columns (adapter, layout, track) with their rows. A row is `[measure, variant, value in words, interval in words,
-    repeats, state, number of its remark, value]`; the value is None where there is none, or none that divides."""
+    repeats, state, number of its remark, value]`; the value is None where there is none, or none that divides.
+    `timeline` is that picture in words, None where it was not drawn."""
     remarks: list[str] = [""]
     columns: dict[str, dict[str, Any]] = {}
     for row in run.model.rows:
-        column = columns.setdefault(f"{row.adapter}.{row.layout}.{row.track}", _column(row))
+        column = columns.setdefault(f"{row.adapter}.{row.layout}.{row.track}", _column(run, row))
         column["rows"].append(_row(row, remarks))
     return {
         "run": run.model.run_id,
-        "date": run.date,
         "evidence": run.evidence,
-        "corrections": [correction.line() for correction in run.corrections],
-        "identity": identity_of(run),
+        "corrections": [clean(correction.line()) for correction in run.corrections],
         "columns": dict(sorted(columns.items())),
         "measures": {
             tag: {"title": said.title, "topic": said.topic, "definition": said.definition, "headline": tag in HEADLINES}
             for tag, said in run.model.definitions.items()
         },
+        "timeline": next((f.alt for f in run.model.figures if f.name == "timeline" and f.reason is None), None),
         "remarks": [clean(remark) for remark in remarks],
     }
 
 
-def _column(row: Row) -> dict[str, Any]:
-    return {"title": " · ".join([row.adapter, fmt.words(row.layout), fmt.words(row.track)]), "rows": []}
+def _column(run: Run, row: Row) -> dict[str, Any]:
+    """Two columns of one work on one machine may be held together, by the rule of `rlaxes history`; `context`
+    may differ. All facts are words."""
+    column = (row.adapter, row.layout, row.track)
+    limits = run.model.machine.get("limits")
+    return {
+        "title": " · ".join([row.adapter, fmt.words(row.layout), fmt.words(row.track)]),
+        "work": {key: fmt.setting(value) for key, value in work_of(run.report, row).items()},
+        "machine": {"machine": run.report.machine(*column)},
+        "context": run.report.context(row.adapter) | ({"measured limits": str(limits)} if limits else {}),
+        "rows": [],
+    }
 
 
 def _row(row: Row, remarks: list[str]) -> list[Any]:

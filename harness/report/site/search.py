@@ -7,7 +7,7 @@ from harness.contract.axes import AXES
 from harness.report import format as fmt
 from harness.report.axes import declared_of
 from harness.report.site.documents import Rendered
-from harness.report.site.reading import PUBLIC, Run
+from harness.report.site.reading import Run
 from harness.report.views import clean
 
 Entry = dict[str, str]
@@ -41,7 +41,7 @@ def _runs(runs: Sequence[Run]) -> Iterator[Entry]:
 
 def _documents(documents: Sequence[Rendered]) -> Iterator[Entry]:
     for page in documents:
-        kind = "Public numbers" if page.document.kind == PUBLIC else "Sweeps, drills, predictions"
+        kind = f"Pages, {page.document.evidence}"
         href = f"results/{page.document.name.removesuffix('.md')}.html"
         for section in page.sections:
             title = page.title if not section.anchor else f"{page.title}: {section.title}"

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from harness.report.model import Figure
+from harness.report.seals import write_seal
 from tests.report.reports import HOSTILE, report
 from tests.report.runs import manifest
 
@@ -47,6 +48,7 @@ def write_run(results: Path, run_id: str, *, version: str = "1.16.0", **changed:
     model.adapters["trl"]["version"] = version
     model.figures = [Figure(name, name, "What it shows.", f"{name} in words", None) for name in ("timeline", "lag")]
     said = manifest(model.cells, run_id=run_id, created=model.created) | changed
+    said["adapters"]["trl"]["version"] = version
     content = json.dumps(model.as_dict())
     (folder / "report.json").write_text(content, encoding="utf-8")
     (folder / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
@@ -77,6 +79,8 @@ def write_results(results: Path) -> Path:
     write_run(results, SECOND)
     machine = manifest([])["machine"] | {"cpu_model": "Another"}
     write_run(results, ELSEWHERE, machine=machine)
+    for run in results.glob("*/*/*"):
+        write_seal(run, "measured here", run.name[:10])
     correct(first)
     for name, text in {
         "README.md": "# Published results\n",
@@ -87,4 +91,6 @@ def write_results(results: Path) -> Path:
         path = results / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        if path.suffix != ".md" or path.parent != results:
+            write_seal(path, "author-reported" if "public" in name else "measured here")
     return results

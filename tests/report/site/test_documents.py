@@ -17,7 +17,7 @@ def _render(folder: Path, text: str, name: str = "2026-11-29/cpu/sweep.md") -> R
         "2026-11-29/cpu/data.json": "2026-11-29/cpu/data.json",
         "README.md": "../index.html",
     }
-    return render_document(Document(name, path, []), known.get)
+    return render_document(Document(name, path, [], "measured here"), known.get)
 
 
 def test_links_lead_somewhere_in_the_site_or_become_words(tmp_path: Path) -> None:
@@ -33,6 +33,10 @@ def test_links_lead_somewhere_in_the_site_or_become_words(tmp_path: Path) -> Non
 def test_the_index_of_the_results_is_the_first_page(tmp_path: Path) -> None:
     body = _render(tmp_path, "[back](../../README.md#x)", "2026-11-28/public/tables.md").body
     assert '<a href="../../../index.html#x">back</a>' in body
+
+
+def test_a_place_that_is_its_own_name_is_said_once(tmp_path: Path) -> None:
+    assert "<p>see tests/data/x.md.</p>" in _render(tmp_path, "see [tests/data/x.md](../../../tests/data/x.md).").body
 
 
 @pytest.mark.parametrize("text", ["[a](#b)", "[a](//example.org/x)", "[a](../../../../../etc/passwd)"])

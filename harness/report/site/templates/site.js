@@ -40,6 +40,7 @@ const rlaxes = (() => {
       document.getElementById("shown").value = `${kept.length} of ${names.length} shown${kept.length ? ": " + kept.join(", ") : ""}.`;
     }
     form.hidden = false;
+    document.getElementById("choices").open = window.innerWidth > 860;
     form.addEventListener("change", show);
     form.addEventListener("reset", () => setTimeout(show));
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -75,39 +76,32 @@ const rlaxes = (() => {
     return split.map((piece, at) => (at % 2 ? element("mark", {}, piece) : piece));
   }
 
-  // Two dates. What bars a comparison: another machine, or a setting of the column that differs.
-  const GROUPS = { systems: "version", code: "code", machine: "machine", moment: "moment" };
-  const BARS = ["machine"];
+  // Two dates. By the rule of `rlaxes history`, figures are held together where the work and the machine are the same;
+  // what stands in `context` (versions, lock, commit, load) may differ, and is named.
+  const GROUPS = [["machine", "machine", true], ["work", "setting", true], ["context", "at the time", false]];
 
-  function differences(first, second) {
-    const keys = [...new Set([...Object.keys(first || {}), ...Object.keys(second || {})])];
-    return keys
-      .map((key) => ({ key, a: (first || {})[key], b: (second || {})[key] }))
-      .filter((one) => one.a !== one.b)
-      .map((one) => ({ ...one, untold: one.a === undefined || one.b === undefined }));
-  }
-
-  function between(a, b, column) {
+  function between(a, b, first, second) {
     const found = [];
-    for (const [group, title] of Object.entries(GROUPS))
-      for (const one of differences(a.identity[group], b.identity[group])) found.push({ ...one, what: title, bars: BARS.includes(group) });
-    for (const one of differences(a.identity.settings[column], b.identity.settings[column])) found.push({ ...one, what: "setting", bars: true });
-    if (a.evidence !== b.evidence) found.push({ what: "evidence", key: "grade", a: a.evidence, b: b.evidence, bars: true });
+    if (a.evidence !== b.evidence) found.push({ what: "evidence", a: a.evidence, b: b.evidence, bars: true });
+    for (const [group, title, bars] of GROUPS) {
+      for (const key of new Set([...Object.keys(first[group]), ...Object.keys(second[group])])) {
+        const one = { what: key === title ? key : `${title}: ${key}`, a: first[group][key], b: second[group][key], bars };
+        if (one.a !== one.b) found.push(one);
+      }
+    }
     return found;
   }
 
-  function verdict(a, b, column, found) {
-    const names = (list) => list.map((one) => `${one.what} ${one.key}`).join(", ");
-    const barred = found.filter((one) => one.bars && !one.untold);
-    const untold = found.filter((one) => one.bars && one.untold);
-    if (a === b) return ["no", "This is the same run twice: choose another."];
-    if (!a.columns[column] || !b.columns[column]) return ["no", "Only one of the two runs has this column: there is nothing to compare."];
-    if (!a.identity.settings[column] || !b.identity.settings[column]) return ["no", "May not be compared: one of the two runs does not tell its settings."];
-    if (barred.length) return ["no", `May not be compared value by value: ${names(barred)} ${barred.length > 1 ? "differ" : "differs"}. The values stand beside each other, without a ratio.`];
-    const same = "Same settings and, as far as the runs tell, the same machine.";
-    const unsure = untold.length ? ` One of the two does not tell: ${names(untold)}.` : "";
-    const identity = a.identity.machine.identity ? "" : " Neither run stored an identity of its machine; the descriptions agree.";
-    return [untold.length ? "no" : "yes", (untold.length ? "Cannot tell whether they may be compared." : same) + unsure + identity];
+  function verdict(a, b, first, found) {
+    if (a === b) return [false, "This is the same run twice: choose another."];
+    const untold = (one) => one.a === undefined || one.b === undefined;
+    const names = (list) => list.map((one) => one.what).join(", ");
+    const bars = found.filter((one) => one.bars);
+    const differ = bars.filter((one) => !untold(one));
+    if (differ.length) return [false, `These may not be compared value by value. Different: ${names(differ)}. The values stand beside each other, without a ratio.`];
+    if (bars.length) return [false, `It cannot be told whether these may be compared: one of the two does not tell ${names(bars)}. No ratio is given.`];
+    const unnamed = first.machine.machine.endsWith("without an id") ? " The runs are from before machines had an id: theirs are of one kind, and may be two." : "";
+    return [true, `The same settings, on the same machine by what the runs tell.${unnamed}`];
   }
 
   function box(label, heads, lines) {
@@ -151,7 +145,7 @@ const rlaxes = (() => {
       if (mayDivide) cells.push(changed ? "–" : ratio(first.get(key), second.get(key)));
       topics.set(said.topic, [...(topics.get(said.topic) || []), line(head, ...cells)]);
     }
-    const heads = ["figure", `${a.date} ${a.run}`, `${b.date} ${b.run}`, ...(mayDivide ? ["second / first"] : [])];
+    const heads = ["figure", a.run, b.run, ...(mayDivide ? ["second / first"] : [])];
     const bodies = [...topics].map(([topic, lines]) => {
       const head = element("tr", { className: "topic" }, element("th", { scope: "rowgroup", colSpan: heads.length }, topic));
       return element("tbody", {}, head, ...lines);
@@ -160,18 +154,28 @@ const rlaxes = (() => {
   }
 
   function told(a, b, column) {
-    const found = between(a, b, column);
-    const [kind, words] = verdict(a, b, column, found);
-    const parts = [element("p", { className: `verdict ${kind}` }, words)];
+    const [first, second] = [a.columns[column], b.columns[column]];
+    const found = first && second ? between(a, b, first, second) : [];
+    const alone = [false, `Only ${first ? a.run : b.run} has this column: there is nothing to compare.`];
+    const [may, words] = first && second ? verdict(a, b, first, found) : alone;
+    const parts = [element("p", { className: may ? "verdict" : "verdict no" }, words)];
     for (const run of a === b ? [a] : [a, b])
       for (const correction of run.corrections) parts.push(element("p", { className: "off" }, `${run.run} was corrected: ${correction}`));
     if (found.length) {
       const said = (value) => (value === undefined ? element("span", { className: "none" }, "not told") : value);
-      const lines = found.map((one) => line(`${one.what}: ${one.key}`, said(one.a), said(one.b)));
-      const title = `${found.length} facts differ`;
-      parts.push(element("details", { open: found.length <= 20 }, element("summary", {}, title), box("what differs", ["fact", a.run, b.run], [element("tbody", {}, ...lines)])));
+      const lines = found.map((one) => line(one.what, said(one.a), said(one.b)));
+      const title = `What differs between the two: ${found.length}`;
+      parts.push(element("details", { open: found.length <= 12 }, element("summary", {}, title), box("what differs", ["fact", a.run, b.run], [element("tbody", {}, ...lines)])));
     }
-    return [parts, kind === "yes"];
+    return [parts, may];
+  }
+
+  function timeline(run, folder) {
+    const caption = element("figcaption", {}, element("b", {}, `Timeline of one step, ${run.run}`), "Its scale is its own.");
+    const picture = run.timeline
+      ? element("div", { className: "scroll" }, element("img", { src: `results/${folder}/figures/timeline.svg`, alt: run.timeline }))
+      : element("div", { className: "absent" }, "Not drawn.");
+    return element("figure", {}, caption, picture);
   }
 
   async function compare(form) {
@@ -194,6 +198,7 @@ const rlaxes = (() => {
       const [parts, mayDivide] = told(a, b, wanted);
       document.getElementById("between").replaceChildren(...parts);
       document.getElementById("sides").replaceChildren(sides(a, b, wanted, all.checked, figure.value.trim().toLowerCase(), mayDivide));
+      document.getElementById("pictures").replaceChildren(timeline(a, firstRun.value), timeline(b, secondRun.value));
       location.replace(`#a=${firstRun.value}&b=${secondRun.value}&column=${encodeURIComponent(wanted)}`);
     }
     column.addEventListener("change", () => (wanted = column.value));
