@@ -1,14 +1,16 @@
 """Commands that plan before anything is rented: plan memory, pipeline, queue, checkpoint, simulate, what-if."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from harness.commands.plan_figures import FIGURES, number
 from harness.commands.plan_formulas import plan_checkpoint, plan_pipeline, plan_queue
 from harness.commands.plan_memory import plan_memory
+from harness.commands.plan_sweep import is_sweep, launcher_words, sweep, tell_sweep
 from harness.commands.plan_what_if import print_what_if, what_if
 from harness.commands.plan_what_if_check import compare_with, print_comparison_of
 from harness.commands.words import AsJson, Output, Overrides, RunName, one_line_errors, print_json
@@ -18,27 +20,6 @@ from harness.simulate.run_folder import SIMULATED, simulate_into
 from harness.simulate.simulate import Simulated, simulate
 
 plan_app = typer.Typer(no_args_is_help=True, help="Formulas and a simulator: will it fit, and what would it bring?")
-
-FIGURES = {
-    "seconds": "Simulated, s",
-    "steps": "Optimizer steps",
-    "tokens_per_s": "Training tokens/s",
-    "period_s": "Period, s",
-    "trainer_busy": "Trainer busy, share",
-    "trainer_waiting": "Trainer waiting, share",
-    "lag_mean": "Lag, mean, updates",
-    "lag_p95": "Lag, p95, updates",
-    "lag_max": "Lag, largest, updates",
-    "age_mean_s": "Age, mean, s",
-    "ess_tokens": "ESS / n, tokens (synthetic)",
-    "ess_sequences": "ESS / n, sequences (synthetic)",
-    "depth_mean_tokens": "Queue depth, mean, tokens",
-    "depth_max_tokens": "Queue depth, largest, tokens",
-    "overshoot_tokens": "Overshoot after closing, tokens",
-    "backpressure": "Admission closed, share",
-    "dropped_share": "Dropped tokens, share",
-    "lost_tokens": "Lost by deaths of replicas, tokens",
-}
 
 
 @plan_app.command("memory")
@@ -77,8 +58,14 @@ def plan_simulate(
     figures_only: Annotated[bool, typer.Option(help="Keep no ledger: memory does not grow with the time.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a loop, e.g. profile=smoke overlap=shallow,deep seconds=60, into a run that `report` reads."""
-    cells = settings_of(overrides or [])
+    """Simulate a loop, e.g. profile=smoke overlap=shallow,deep seconds=60, into a run that `report` reads. A list, as
+    in rollout.replicas=8,16,32, is a sweep: one table, no ledger, and launcher=submitit_local runs it side by side."""
+    given, launcher = launcher_words(overrides or [])
+    if is_sweep(given) or launcher:
+        told = sweep(given, launcher, output)
+        tell_sweep(told, as_json=as_json)
+        return
+    cells = settings_of(given)
     folder, done = (None, [simulate(cell) for cell in cells]) if figures_only else simulate_into(output, cells)
     if as_json:
         print_json({"run": folder and str(folder), "cells": [vars(cell) for cell in done]})
@@ -123,10 +110,3 @@ def _print(done: list[Simulated]) -> None:
     for key, title in FIGURES.items():
         table.add_row(title, *(number(cell.figures[key]) for cell in done))
     Console().print(table)
-
-
-def number(value: Any) -> str:
-    """A figure with four digits that count."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"

@@ -25,6 +25,21 @@ def settings_of(words: Sequence[str]) -> list[Settings]:
     Raises:
         UserError: names the setting that is wrong.
     """
+    content, overlaps, given = _asked(words)
+    return [_settings(content, overlap, name, given) for name, overlap in overlaps.items()]
+
+
+def overlaps_of(words: Sequence[str]) -> list[str]:
+    """The names of the overlaps that the words ask for; of a profile that has none, the empty one.
+
+    Raises:
+        UserError: as `settings_of`.
+    """
+    return list(_asked(words)[1])
+
+
+def _asked(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """The profile's own settings, what each overlap changes, and the words that are neither."""
     split = [word.partition("=") for word in words]
     if bad := [key for key, equals, _ in split if not equals]:
         raise UserError(f"'{bad[0]}' is not a setting: write key=value, e.g. seconds=60")
@@ -34,7 +49,7 @@ def settings_of(words: Sequence[str]) -> list[Settings]:
     wanted = given.pop("overlap", ",".join(overlaps)).split(",")
     if unknown := [name for name in wanted if name not in overlaps]:
         raise UserError(f"overlap={unknown[0]}: the profile has no such overlap{nearest(unknown[0], list(overlaps))}")
-    return [_settings(content, overlaps[name], name, given) for name in wanted]
+    return content, {name: overlaps[name] for name in wanted}, given
 
 
 def _settings(content: dict[str, Any], overlap: dict[str, Any], name: str, words: dict[str, str]) -> Settings:
