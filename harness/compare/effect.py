@@ -6,11 +6,14 @@ All on logarithms, where a ratio is a difference and 2 % more and 2 % less are t
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, stdev
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, ndtr, stdtr, stdtrit
+
+from harness.measure.columns import Array
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -89,11 +92,18 @@ def power(shift: float, effect: Effect, level: float, margin: float) -> float:
     """
     if effect.error == 0:
         return float(abs(shift) > margin)
-    shares = (np.arange(_NODES) + 0.5) / _NODES
-    estimated = effect.error * np.sqrt(chdtri(effect.degrees, shares) / effect.degrees)
+    estimated = effect.error * _estimates(effect.degrees)
     bound = np.maximum(margin, float(stdtrit(effect.degrees, 1 - level / 2)) * estimated)
     found = ndtr((abs(shift) - bound) / effect.error) + ndtr(-(abs(shift) + bound) / effect.error)
     return float(found.mean())
+
+
+@lru_cache(maxsize=64)
+def _estimates(degrees: float) -> Array:
+    """What a spread of 1 is estimated as in one of `_NODES` repetitions that stand for all (chi squared)."""
+    shares = (np.arange(_NODES) + 0.5) / _NODES
+    found: Array = np.sqrt(chdtri(degrees, shares) / degrees)
+    return found
 
 
 def detectable(effect: Effect, level: float, margin: float) -> float:

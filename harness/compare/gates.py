@@ -16,6 +16,8 @@ STATED_MARGIN = 0.02
 SOUGHT = 0.05
 """The change that a comparison is to find. One that could not have found it does not say "no change"."""
 LEAST_PAIRS = 3
+LEAST_UNPAIRED = 4
+"""On each side, where repeats are not paired: with 3 the interval of Welch's test covers the truth in 93 % at worst."""
 LEAST_SHARE = 0.05
 """Of the step's wall time, below which in both a part of it is no gate: if it doubled, the step would tell."""
 LEVEL = 0.05

@@ -14,6 +14,7 @@ from harness.compare.gates import (
     FOREIGN_LIMIT,
     GATES,
     LEAST_PAIRS,
+    LEAST_UNPAIRED,
     LEVEL,
     SOUGHT,
     STATED_MARGIN,
@@ -130,20 +131,22 @@ def _measured(blank: Judgement, ours: Sequence[CellResult], theirs: Sequence[Cel
     pairs = len(shared) if paired else min(len(own), len(its))
     said = "; ".join(remarks(ours, theirs))
     blank = replace(blank, pairs=pairs, paired=paired, reason=said)
+    least = LEAST_PAIRS if paired else LEAST_UNPAIRED
+    few = f"only {pairs} {_pairs(paired, pairs)} ended well, and a verdict takes {least}"
     if pairs < 2:
-        return _Draft(blank, None, f"{pairs} {_pairs(paired, pairs)} ended well, and a verdict takes {LEAST_PAIRS}")
+        return _Draft(blank, None, few)
     if paired:
         effect = paired_effect([own[k] for k in shared], [its[k] for k in shared])
     else:
         effect = welch_effect(list(own.values()), list(its.values()))
     low, high = effect.interval
-    few = f"only {pairs} {_pairs(paired, pairs)} ended well, and a verdict takes {LEAST_PAIRS}"
-    why_not = few if pairs < LEAST_PAIRS else doubt([*ours, *theirs], rule.null, rule.foreign_limit)
+    why_not = few if pairs < least else doubt([*ours, *theirs], rule.null, rule.foreign_limit)
     return _Draft(replace(blank, effect=effect.ratio, low=low, high=high, p=effect.p), effect, why_not)
 
 
 def _pairs(paired: bool, count: int) -> str:
-    return ("pair" if paired else "repeat of each") + ("s" if paired and count != 1 else "")
+    name = "pair" if paired else "repeat"
+    return (name if count == 1 else f"{name}s") + ("" if paired else " of one side")
 
 
 def _concluded(drafts: Sequence[_Draft], groups: dict[GroupKey, list[CellResult]], rule: _Rule) -> list[Judgement]:
@@ -188,10 +191,10 @@ def _verdict(found: Judgement, effect: Effect, doubt: str | None, sought: float)
         better = (effect.shift < 0) == (found.direction == "lower")
         return replace(found, state="better" if better else "worse")
     if found.detectable > sought:
-        why = f"it could not have found less than {found.detectable:.1%}, and {sought:.0%} is sought"
+        why = f"it could not have found less than {found.detectable:.1%}, and {100 * sought:g}% is sought"
     elif max(map(abs, map(math.log, effect.interval))) > math.log1p(sought):
         low, high = (bound - 1 for bound in effect.interval)
-        why = f"its interval, {low:+.1%} to {high:+.1%}, holds a change of the {sought:.0%} that is sought"
+        why = f"its interval, {low:+.1%} to {high:+.1%}, holds a change of the {100 * sought:g}% that is sought"
     else:
         small = (
             f"a difference of {effect.ratio - 1:+.1%} is there, within the margin of {found.margin:.1%}" if sure else ""
@@ -205,8 +208,8 @@ def _joined(*parts: str) -> str:
 
 
 def _explained(found: Judgement, groups: dict[GroupKey, list[CellResult]]) -> Judgement:
-    if found.name != STEP or found.state not in {"better", "worse"}:
+    if found.state not in {"better", "worse"}:
         return found
     place = found.layout, found.track
     ours, theirs = groups[found.adapter, *place], groups[found.baseline, *place]
-    return replace(found, explained_by=explained_by(ours, theirs))
+    return replace(found, explained_by=explained_by(found, ours, theirs))

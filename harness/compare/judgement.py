@@ -13,12 +13,12 @@ _NUMBERS = ("effect", "low", "high", "p", "p_adjusted", "margin", "detectable")
 
 @dataclass(frozen=True)
 class Explanation:
-    """The stage whose seconds moved most the way that the step's did.
+    """The stage whose seconds moved most the way that those of a step, or of a part of it, did.
 
     Attributes:
         stage: its name in the ledger.
         seconds: by how much its seconds an optimizer step grew.
-        share: `seconds` over the growth of the step's wall time; over 1 where other stages or overlap made up for it.
+        share: `seconds` over the growth of what was judged; over 1 where other stages or overlap made up for it.
     """
 
     stage: str
@@ -44,7 +44,7 @@ class Judgement:
         reason: why the state is what it is, or what to know beside it.
         cause: of a subject that failed: system, infrastructure or harness; None where it did not, or its baseline did.
         paired: whether the test is of pairs; else Welch's.
-        explained_by: of a step that got slower or faster: which stage.
+        explained_by: of a step, or a part of it, that got slower or faster: which stage.
     """
 
     adapter: str

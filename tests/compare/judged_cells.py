@@ -1,6 +1,7 @@
 """Cells with made-up figures whose difference is known, to be judged."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,24 @@ def arm(
     memory: float = 1e9,
     **changes: Any,
 ) -> list[CellResult]:
-    """The repeats of one system; the run's time and memory vary by `noise`."""
-    generator = np.random.default_rng(seed)
-    steps, sizes = generator.lognormal(0.0, noise, repeats), memory * generator.lognormal(0.0, noise, repeats)
-    found = zip(steps.tolist(), sizes.tolist(), strict=True)
-    return [cell(adapter, k, values(step, slower, size), **changes) for k, (step, size) in enumerate(found)]
+    """The repeats of one system; each of its stages varies by `noise` on its own, and so does its memory."""
+    drawn = np.random.default_rng(seed).lognormal(0.0, noise, (repeats, len(STAGES) + 1)).tolist()
+    cells = []
+    for repeat, (size, *times) in enumerate(drawn):
+        longer = {stage: (slower or {}).get(stage, 1.0) * time for stage, time in zip(STAGES, times, strict=True)}
+        cells.append(cell(adapter, repeat, values(1.0, longer, memory * size), **changes))
+    return cells
+
+
+def busy(one: CellResult, generator: np.random.Generator, late: int) -> CellResult:
+    """A cell beside which other processes ran in bursts, of which there are more the later it is: it took as much
+    longer as the cores that they took."""
+    bursts = generator.random() < 0.3 + 0.05 * late
+    cores = generator.exponential(0.5) if bursts else 0.0
+    slower = [
+        replace(value, value=value.value * (1 + cores), numerator=value.numerator and value.numerator * (1 + cores))
+        if value.unit == "s" and value.value is not None
+        else value
+        for value in one.values
+    ]
+    return replace(one, values=slower, foreign_cores=cores)
