@@ -20,8 +20,8 @@ lint: $(READY)
 	$(IN) ruff format --check .
 	$(IN) mypy
 
-environments: $(READY)  ## make the environments of the adapters that the tests run in
-	$(RLAXES) env sync adapter=$(ENVIRONMENTS)
+environments: $(READY)  ## make the environments of the adapters, and of the tools, that the tests run in
+	$(RLAXES) env sync --tools adapter=$(ENVIRONMENTS)
 
 unit: environments
 	$(IN) pytest -q -n 2 --ignore=tests/conformance --ignore=tests/third_party $(ARGS)

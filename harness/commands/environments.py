@@ -15,10 +15,18 @@ from harness.execute.machine import usable_cores
 from harness.execute.plan import plan_cells
 from harness.execute.prepare import sync_environments
 from harness.execute.session import choices_of
+from harness.export.trackers import export_environment
 
 env_app = typer.Typer(
     no_args_is_help=True, help="The environments of the adapters: one per lock, shared by all checkouts."
 )
+
+Tools = Annotated[
+    bool,
+    typer.Option(
+        "--tools", help="Also what `export` writes for MLflow, trackio and W&B with; alone, that and no other."
+    ),
+]
 
 
 @env_app.command("list")
@@ -38,10 +46,17 @@ def env_list(as_json: AsJson = False) -> None:
 
 @env_app.command("sync")
 @one_line_errors
-def env_sync(overrides: Overrides = None, as_json: AsJson = False) -> None:
+def env_sync(overrides: Overrides = None, tools: Tools = False, as_json: AsJson = False) -> None:
     """Make the environments that a run with these settings needs."""
-    cells = plan_cells(choices_of(overrides or [], single=False))
-    synced = sync_environments(cells, lambda line: words.print(line, markup=False, highlight=False))
+
+    def say(line: str) -> None:
+        words.print(line, markup=False, highlight=False)
+
+    alone = tools and not overrides
+    synced = {} if alone else sync_environments(plan_cells(choices_of(overrides or [], single=False)), say)
+    if tools:
+        made = export_environment(say)
+        synced[made.name] = str(made.python)
     if as_json:
         print_json({"environments": synced})
 

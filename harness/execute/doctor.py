@@ -15,7 +15,16 @@ from harness.execute.compose import CONF
 from harness.execute.environment_diff import diff_environment
 from harness.execute.environments import cache_folder, environment_name, environments_folder, find_environment
 from harness.execute.hook_check import hook_drift
-from harness.execute.locks import PROJECT_FILE, adapter_job, harness_job, read_project
+from harness.execute.locks import (
+    EXPORT,
+    EXPORT_LOCK,
+    EXPORT_PYTHON,
+    PROJECT_FILE,
+    adapter_job,
+    export_job,
+    harness_job,
+    read_project,
+)
 from harness.execute.machine import load, usable_cores
 from harness.execute.requirement_lock import inputs_digest
 
@@ -51,7 +60,8 @@ def diagnose(adapter: str | None, profile: str) -> list[Check]:
 def _machine(profile: str) -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Check("python", sys.version_info >= (3, 11), version, "use Python 3.11 or newer")
-    yield from _harness_lock()
+    yield from _locks()
+    yield _tools()
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in (("disk of the cache", folder), ("disk of the runs", Path.cwd())):
@@ -70,15 +80,27 @@ def _machine(profile: str) -> Iterator[Check]:
     yield Check("load", ok=True, detail=f"load average {one_minute} on {cores} cores; OMP_NUM_THREADS={threads}{busy}")
 
 
-def _harness_lock() -> Iterator[Check]:
+def _locks() -> Iterator[Check]:
     if PROJECT_FILE.exists():
-        job = harness_job(read_project())
-        text = job.target.read_text(encoding="utf-8") if job.target.exists() else ""
-        fresh = inputs_digest(text) == job.digest
-        detail = (
-            "compiled from pyproject.toml as it is" if fresh else "pyproject.toml has changed since it was compiled"
-        )
-        yield Check("lock of the harness", fresh, detail, "make locks")
+        content = read_project()
+        for name, job in (("harness", harness_job(content)), ("tools of an export", export_job(content))):
+            text = job.target.read_text(encoding="utf-8") if job.target.exists() else ""
+            fresh = inputs_digest(text) == job.digest
+            detail = (
+                "compiled from pyproject.toml as it is" if fresh else "pyproject.toml has changed since it was compiled"
+            )
+            yield Check(f"lock of the {name}", fresh, detail, "make locks")
+
+
+def _tools() -> Check:
+    """What `rlaxes export` writes for MLflow, trackio and W&B with; not to have it yet is no fault."""
+    label, found = "environment of an export", find_environment(EXPORT, EXPORT_LOCK, EXPORT_PYTHON)
+    if found is None:
+        return Check(label, ok=True, detail="not made: the first export to mlflow, trackio or wandb makes it")
+    differing = diff_environment(found)
+    size = f"{found.name}, {found.packages} packages, {found.size_bytes / 2**30:.1f} GiB"
+    mend = f"rlaxes env remove {found.name} && rlaxes env sync --tools"
+    return Check(label, not differing, "; ".join(differing) or size, mend)
 
 
 def _threads(profile: str) -> int:

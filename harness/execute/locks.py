@@ -30,7 +30,8 @@ from harness.execute.uv_process import mute, run_uv
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT_FILE = ROOT / "pyproject.toml"
 HARNESS_LOCK = ROOT / "locks" / "harness.txt"
-EXPORT_LOCK, EXPORT_PYTHON = ROOT / "locks" / "export.txt", "3.11"
+EXPORT, EXPORT_PYTHON = "export", "3.11"
+EXPORT_LOCK = ROOT / "harness" / "export" / "locks" / "tools.txt"
 """Of the environment that `rlaxes export` hands a run to MLflow, W&B and trackio in; no cell runs in it."""
 HASH = re.compile(r"sha256:[0-9a-f]{64}")
 CPU_TORCH = re.compile(r"^torch==(?P<version>[\w.]+)\+cpu(?P<rest> \\\n(?:    --hash=[^\n]*\n?)+)", re.MULTILINE)

@@ -10,14 +10,12 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import PrerequisiteError, UserError
-from harness.execute.environments import Environment, ensure_environment, find_environment
-from harness.execute.locks import EXPORT_LOCK, EXPORT_PYTHON
+from harness.execute.environments import Environment, ensure_environment
+from harness.execute.locks import EXPORT, EXPORT_LOCK, EXPORT_PYTHON
 from harness.execute.uv_process import Say
 from harness.export.content import Content
 
 TRACKERS = ("mlflow", "trackio", "wandb")
-NAME = "export"
-"""Of the environment, where an adapter has its own."""
 TOOLS = Path(__file__).parent / "tools"
 LONGEST_SECONDS = 1800
 THERE_ALREADY = 5
@@ -44,12 +42,7 @@ def export_environment(say: Say) -> Environment:
     Raises:
         PrerequisiteError: it cannot be made.
     """
-    return ensure_environment(NAME, EXPORT_LOCK, EXPORT_PYTHON, say)
-
-
-def found_environment() -> Environment | None:
-    """The environment of the tools, if it is there and whole."""
-    return find_environment(NAME, EXPORT_LOCK, EXPORT_PYTHON) if EXPORT_LOCK.exists() else None
+    return ensure_environment(EXPORT, EXPORT_LOCK, EXPORT_PYTHON, say)
 
 
 def write_tracker(tool: str, content: Content, folder: Path, python: Path) -> None:

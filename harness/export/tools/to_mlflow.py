@@ -1,6 +1,6 @@
 """Writes a run in the neutral form of rlaxes into an SQLite store of MLflow: `to_mlflow.py CONTENT.json FOLDER`.
 
-Runs in the environment of `locks/export.txt`, alone. An experiment is a run of rlaxes; a column is a parent run with
+Runs in the environment of `locks/tools.txt`, alone. An experiment is a run of rlaxes; a column is a parent run with
 the medians, its cells are the runs below it. Curves and figures are metrics, settings are parameters, and the tag
 `absent.<figure>` is the reason why a figure has no value. Ends with 5 where the experiment is in the store already.
 """

@@ -1,6 +1,6 @@
 """Writes a run in the neutral form of rlaxes into a database of trackio: `to_trackio.py CONTENT.json FOLDER`.
 
-Runs in the environment of `locks/export.txt`, alone. A project is a run of rlaxes; each cell, and each column with its
+Runs in the environment of `locks/tools.txt`, alone. A project is a run of rlaxes; each cell, and each column with its
 medians, is a run of it, with the column as its group. Ends with 5 where the project is there already.
 """
 

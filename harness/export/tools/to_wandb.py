@@ -1,6 +1,6 @@
 """Writes a run in the neutral form of rlaxes as offline runs of W&B: `to_wandb.py CONTENT.json FOLDER`.
 
-Runs in the environment of `locks/export.txt`, alone. Each cell, and each column with its medians, is a run of the
+Runs in the environment of `locks/tools.txt`, alone. Each cell, and each column with its medians, is a run of the
 project `rlaxes` whose group is the run of rlaxes; `wandb sync FOLDER/wandb/offline-run-*` sends them where the user
 wants them. Ends with 5 where one of them is there already.
 """
