@@ -123,7 +123,8 @@ def write_correction(
     """
     number = len(corrections_of(published)) + 1
     today = datetime.now(UTC).date().isoformat()
-    correction = Correction(published.name, number, today, what.strip(), why.strip(), by, withdrawn, rows)
+    said, because = " ".join(what.split()), " ".join(why.split())
+    correction = Correction(published.name, number, today, said, because, by, withdrawn, rows)
     _check_words(correction)
     for pattern in rows:
         _check_pattern(pattern, published, report)

@@ -30,7 +30,8 @@ def history_html(
     Args:
         keys: changes of native keys: `framework`, `version`, `line`, `source`, `date`.
     """
-    content = {"blocks": [_block(head, list(lines)) for head, lines in groupby(history.lines, key=head_of)]}
+    blocks = [_block(head, list(lines)) for head, lines in groupby(history.lines, key=head_of)]
+    content: dict[str, Any] = {"blocks": blocks}
     content |= {"history": history, "hooks": hooks, "axes": axes, "keys": keys}
     content |= {"title_of": title_of, "point_words": point_words, "moved_words": moved_words}
     content |= {"picture_of": _picture, "verdict_of": verdict_of, "said_before": said_before}

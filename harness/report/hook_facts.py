@@ -53,7 +53,9 @@ def _of_answer(path: Path) -> Iterator[HookFact]:
     """Both versions were asked, and the one of which it says nothing has all of them."""
     content = json.loads(path.read_text(encoding="utf-8"))
     drift = content.get("hook_drift") if isinstance(content, dict) else None
-    for side in ("pin", "candidate") if drift else ():
+    if not drift:
+        return
+    for side in ("pin", "candidate"):
         said = content[side]
         gone = tuple(drift.get(said["label"], ()))
         yield HookFact(said["label"].split("@")[0], said["release"], path.parts[-3], path.name, gone)

@@ -35,7 +35,7 @@ def report_in(run: Path) -> ReportModel:
     path = run / "report.json"
     try:
         return ReportModel.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         raise UserError(f"{path} is no report that rlaxes published: {error!r}") from error
 
 

@@ -89,20 +89,21 @@ def broken_seals(results: Path) -> list[str]:
     """
     lines, known = [], set[Path]()
     for published in published_in(results):
+        known |= {seal_of(published), *published.parent.glob(f"{published.name}.correction-*")}
         try:
-            seal = read_seal(published)
-            known |= {_correction(published, correction.number) for correction in corrections_of(published)}
+            corrections_of(published)
         except UserError as error:
             lines.append(str(error))
+        try:
+            seal = read_seal(published)
+        except UserError as error:
+            lines.append(str(error))
+            known |= {published, *published.rglob("*")}
             continue
         folder = published if published.is_dir() else published.parent
-        known |= {seal_of(published), *(folder / name for name in seal.files)}
+        known |= {folder / name for name in seal.files}
         lines += _changed(folder, seal)
     return lines + list(_strangers(results, known))
-
-
-def _correction(published: Path, number: int) -> Path:
-    return published.with_name(f"{published.name}.correction-{number}.yaml")
 
 
 def _changed(folder: Path, seal: Seal) -> list[str]:

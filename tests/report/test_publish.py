@@ -6,6 +6,7 @@ import pytest
 from harness.errors import UserError
 from harness.report.model import ReportModel
 from harness.report.publish import publish_run
+from harness.report.published_index import complaints
 from harness.report.scrub import scrub, scrub_text
 from tests.report.runs import cell, make_run
 
@@ -25,12 +26,13 @@ def test_a_dated_table(tmp_path: Path) -> None:
     folder = publish_run(_run(tmp_path), results)
     assert folder == results / "2026-11-29" / "cpu" / "2026-11-29-101500-ab12"
     assert {path.name for path in folder.iterdir()} == {
-        *("report.md", "report.json", "report.html", "manifest.json", "figures")
+        *("report.md", "report.json", "report.html", "manifest.json", "figures", "SEAL")
     }
     model = ReportModel.from_dict(json.loads((folder / "report.json").read_text()))
     drawn = {f"{figure.name}.svg" for figure in model.figures if figure.reason is None}
     assert {path.name for path in (folder / "figures").iterdir()} == drawn
     assert "2026-11-29/cpu/2026-11-29-101500-ab12/report.md" in (results / "README.md").read_text()
+    assert complaints(results) == []
 
 
 def test_nothing_of_the_machine_is_published(tmp_path: Path, no_figures: None) -> None:
