@@ -35,7 +35,7 @@ def task_facts(manifest: Manifest) -> Facts:
     def each(*values: Any) -> str:
         return " / ".join(dict.fromkeys(fmt.setting(value) for value in values))
 
-    return {
+    facts = {
         "task": each(*(task["name"] for task in tasks)),
         "model": each(*(config["model"]["name"] for config in configs)),
         "layout": fmt.words(each(*(config["layout"]["name"] for config in configs))),
@@ -45,13 +45,29 @@ def task_facts(manifest: Manifest) -> Facts:
         "length": each(*(f"at most {t['max_tokens']} tokens" for t in tasks)),
         "repeats": f"{each(*(config['repeats'] for config in configs))}, interleaved",
     }
+    recipes = dict.fromkeys(recipe_words(config["recipe"]) for config in configs if "recipe" in config)
+    return facts | ({"recipe": " / ".join(recipes)} if recipes else {})  # a run from before recipes says nothing
+
+
+def recipe_words(recipe: Mapping[str, Any]) -> str:
+    """A recipe in a line: who tuned it, what, at what cost, and where that can be read."""
+    if recipe["by"] is None:
+        return f"{recipe['name']}, tuned by nobody"
+    more = [f"budget: {recipe['budget']}" if recipe["budget"] else "", recipe["link"] or ""]
+    return "; ".join(filter(None, [f"{recipe['name']} by {recipe['by']}: {recipe['note']}", *more]))
 
 
 def machine_facts(manifest: Manifest) -> Facts:
-    """The machine, and the limits that were measured on it."""
+    """The machine, and the limits that were measured on it; of several, each in one line."""
+    machines = manifest.get("machines") or {}
+    if len(machines) > 1:
+        each = {f"on {name}": _one_machine(said["machine"], said["roofline"]) for name, said in machines.items()}
+        return {name: "; ".join(f"{key} {value}" for key, value in facts.items()) for name, facts in each.items()}
     machine = manifest.get("machine") or {}
-    if not machine:
-        return {}
+    return _one_machine(machine, manifest.get("roofline")) | {"profile": manifest.get("profile")} if machine else {}
+
+
+def _one_machine(machine: Mapping[str, Any], roofline: Mapping[str, Any] | None) -> Facts:
     gpus = [f"{gpu['name']}, {fmt.quantity(gpu['memory_bytes'], 'bytes')}" for gpu in machine["gpus"]]
     facts = {
         "processor": machine["cpu_model"],
@@ -59,9 +75,7 @@ def machine_facts(manifest: Manifest) -> Facts:
         "memory": fmt.quantity(machine["memory_bytes"], "bytes"),
         "GPUs": "; ".join(gpus) or "none",
         "system": f"{machine['system']} {machine['architecture']}, Python {machine['python']}",
-        "profile": manifest.get("profile"),
     }
-    roofline = manifest.get("roofline")
     if roofline:
         bandwidth = roofline["bandwidth_bytes_per_s"] / 1e9
         matrix = roofline["matrix_flops_per_s"] / 1e9

@@ -76,16 +76,23 @@ def _section(results: Path, evidence: Evidence, published: Sequence[Path]) -> li
 def _run(results: Path, run: Path) -> list[str]:
     model = report_in(run)
     named = [model.task[key] for key in ("task", "model", "track") if key in model.task]
-    systems = ", ".join(f"{name} {said['version']}" for name, said in sorted(model.adapters.items()))
+    systems = [f"{name} {said['version']}{_tuned(model, name)}" for name, said in sorted(model.adapters.items())]
     return [
         model.created[:10],
         escape(model.profile),
         escape(", ".join(named) or "recorded elsewhere"),
-        escape(systems),
+        escape(", ".join(systems)),
         escape(counts(model)),
         f"[{run.name}]({_link(results, run / 'report.md')})",
         _corrections(results, run),
     ]
+
+
+def _tuned(model: ReportModel, name: str) -> str:
+    """Says that somebody tuned a system; the report says who."""
+    configs = model.provenance.get("configs") or {}
+    recipes = [said.get("recipe") or {} for place, said in configs.items() if place.rsplit(".", 2)[0] == name]
+    return " (tuned)" if any(recipe.get("by") for recipe in recipes) else ""
 
 
 def _page(results: Path, page: Path) -> list[str]:

@@ -49,6 +49,7 @@ def publish_report(
         cells=content["cells"],
         rows=rows if rows is not None else [speed],
         definitions=definitions(),
+        provenance={"configs": content["configs"]},
     )
     folder = results / created[:10] / "cpu" / run_id
     folder.mkdir(parents=True)
