@@ -141,10 +141,10 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, Any]:
 
 def _print_table(model: ReportModel) -> None:
     """A line a measure, and below what there is to know beside it, once each."""
-    table = Table("", "state", "candidate / pin", "detectable", "margin", box=None)
+    table = Table("", "state", "change (95 % interval)", "detectable", "margin", box=None)
     notes: dict[str, list[str]] = {}
     for line in judged_view(model):
-        table.add_row(line.measure, line.state, line.ratio, line.detectable, line.margin)
+        table.add_row(line.measure, line.state, line.change, line.detectable, line.margin)
         if line.said:
             notes.setdefault(line.said, []).append(line.measure)
     console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -165,4 +165,5 @@ def _print_end(told: dict[str, Any]) -> None:
         console.print(f"{stage['measure']} got worse in {stage['stage']}: {stage['seconds']:+.4g} s a step")
     if told["run"]:
         console.print(f"{told['run']}/report.html")
-    console.print(f"exit {ENDINGS[told['exit']]}")
+    if told["judgements"]:
+        console.print(f"exit {ENDINGS[told['exit']]}")

@@ -30,7 +30,7 @@ class JudgedLine:
     system: str
     measure: str
     state: str
-    ratio: str
+    change: str
     detectable: str
     margin: str
     said: str
@@ -51,7 +51,7 @@ def _line(model: ReportModel, found: Judgement) -> JudgedLine:
         system_of(found),
         measure_of(model, found),
         found.state,
-        ratio_of(found),
+        change_of(found),
         percent(found.detectable),
         percent(found.margin),
         "; ".join(filter(None, [explained(found), found.reason])),
@@ -70,22 +70,29 @@ def measure_of(model: ReportModel, found: Judgement) -> str:
     return title + (f", {fmt.words(found.variant)}" if found.variant else "")
 
 
-def ratio_of(found: Judgement) -> str:
-    """The effect with its interval, e.g. `1.12× [1.09 – 1.16]`."""
-    if found.effect is None:
+def change_of(found: Judgement) -> str:
+    """The effect with its interval, e.g. `+12.1 % (+9.1 to +15.2)`; as a ratio where it is more than twofold."""
+    if found.effect is None or found.low is None or found.high is None:
         return fmt.NOTHING
-    if found.low is None or found.high is None:
-        return fmt.times(found.effect)
-    return f"{fmt.times(found.effect)} [{fmt.number(found.low)} – {fmt.number(found.high)}]"
+    if not 0.5 <= found.effect <= 2:
+        return f"{fmt.times(found.effect)} ({fmt.number(found.low)} to {fmt.number(found.high)})"
+    change, low, high = (_signed(100 * (ratio - 1)) for ratio in (found.effect, found.low, found.high))
+    return f"{change} % ({low} to {high})"
+
+
+def _signed(number: float) -> str:
+    """With its sign, to a tenth."""
+    shown = f"{number:+.1f}".replace("-", "−")
+    return "0.0" if shown in {"+0.0", "−0.0"} else shown
 
 
 def percent(share: float | None) -> str:
     """A share as `3.1 %`."""
-    return fmt.NOTHING if share is None else f"{fmt.number(100 * share, 2)} %"
+    return fmt.NOTHING if share is None else f"{100 * share:.1f} %"
 
 
 def explained(found: Judgement) -> str:
-    """Which stage a change comes from, e.g. `decode: 83 % of it, 12 ms a step`."""
+    """Which stage a change comes from, e.g. `decode: 83.0 % of it, +12 ms a step`."""
     if found.explained_by is None:
         return ""
     stage, seconds = fmt.words(found.explained_by.stage), abs(found.explained_by.seconds)
@@ -120,7 +127,7 @@ def _told(model: ReportModel, found: Judgement) -> str:
     """A judgement in a few words: a reason where it holds for all of a system is said once."""
     if found.state in {"not comparable", "failed", "not run"}:
         return found.reason
-    measure = f"{measure_of(model, found)} {ratio_of(found)}"
+    measure = f"{measure_of(model, found)} {change_of(found)}"
     if found.state == "no change":
         return f"{measure}, smallest detectable {percent(found.detectable)}"
     why = explained(found) if found.state != "cannot tell" else found.reason

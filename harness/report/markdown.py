@@ -99,7 +99,7 @@ def _judgements(model: ReportModel) -> list[str]:
     if not model.judgements:
         return []
     said = " ".join(filter(None, [JUDGED, escape(null_words(model.null_test))]))
-    head = ["system", "measure", "verdict", "ratio (95 % interval)", "smallest detectable", "margin", "why"]
+    head = ["system", "measure", "verdict", "change (95 % interval)", "smallest detectable", "margin", "why"]
     rows = [[escape(text) for text in astuple(line)] for line in judged_view(model)]
     return [f"## Held against {escape(baselines(model))}, measure by measure", "", said, "", *grid(head, rows)]
 

@@ -1,0 +1,143 @@
+"""Judgements as people read them."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.compare.judge import judge
+from harness.compare.judgement import STATES, Explanation, JudgedState, Judgement
+from harness.report.cautions import cautions_of
+from harness.report.console import print_comparison
+from harness.report.html import render_html
+from harness.report.judgements import change_of, judged_view, null_words
+from harness.report.markdown import render_markdown
+from harness.report.model import ReportModel
+from tests.compare.judged_cells import arm
+from tests.report.reports import HOSTILE, report
+from tests.report.test_html import Page
+
+NULL = {"adapter": "reference", "pairs": 5, "noise": 0.013, "failed": None, "stopped": None}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def judgement(state: JudgedState, measure: str = "memory_peak_bytes", **changes: object) -> Judgement:
+    place = ("trl", "reference", "colocated_sync", "free", measure, "", "s", "lower", state)
+    told = {"effect": 1.121, "low": 1.09, "high": 1.152, "detectable": 0.031, "margin": 0.02, "pairs": 5}
+    return Judgement(*place, **told | changes)  # type: ignore[arg-type]
+
+
+def of_every_state() -> ReportModel:
+    model = report()
+    model.figures = []
+    explained = Explanation("forward_backward", 0.012, 0.83)
+    model.judgements = [judgement(state, reason=f"why {state}") for state in STATES]
+    model.judgements[1] = replace(model.judgements[1], explained_by=explained)
+    model.null_test = NULL
+    return model
+
+
+def test_a_change_is_in_percent_with_its_interval_and_a_manifold_one_is_a_ratio() -> None:
+    assert change_of(judgement("worse")) == "+12.1 % (+9.0 to +15.2)"
+    assert change_of(judgement("better", effect=0.99, low=0.98, high=1.0001)) == "−1.0 % (−2.0 to 0.0)"
+    assert change_of(judgement("worse", effect=4.6, low=4.4, high=4.81)) == "4.60× (4.40 to 4.81)"
+    assert change_of(judgement("failed", effect=None, low=None, high=None)) == "–"
+
+
+def test_every_state_is_in_the_markdown_with_its_reason_and_what_could_be_found() -> None:
+    text = render_markdown(of_every_state())
+    section = text[text.index("## Held against reference, measure by measure") : text.index("## Figures")]
+    for state in STATES:
+        line = next(line for line in section.splitlines() if f"| {state} |" in line)
+        assert f"why {state}" in line
+        assert "+12.1 % (+9.0 to +15.2) | 3.1 % | 2.0 % |" in line
+    assert "forward backward: 83.0 % of it, +12 ms a step; why worse" in section
+    assert "The A/A test held reference against itself in 5 pairs: 1.3 % from run to run" in section
+    assert "nothing is ranked" in section
+
+
+def test_the_page_has_the_section_and_a_link_to_it(tmp_path: Path) -> None:
+    page = Page(text := render_html(of_every_state(), tmp_path))
+    assert "judgements" in page.ids
+    assert "#judgements" in page.links
+    assert not page.open
+    for state in STATES:
+        assert f">{state}<" in text
+
+
+def test_a_run_with_nothing_to_hold_it_against_has_no_such_section(tmp_path: Path) -> None:
+    model = report()
+    model.figures = []
+    assert "Held against" not in render_markdown(model)
+    assert "judgements" not in Page(render_html(model, tmp_path)).ids
+
+
+def test_hostile_words_are_text(tmp_path: Path) -> None:
+    model = of_every_state()
+    model.judgements = [replace(one, reason=HOSTILE, adapter=HOSTILE) for one in model.judgements]
+    page = render_html(model, tmp_path)
+    assert "<script" not in page.lower()
+    assert not Page(page).open
+
+
+def test_the_terminal_says_each_state_once_a_system(tmp_path: Path) -> None:
+    buffer = io.StringIO()
+    print_comparison(of_every_state(), Console(file=buffer, width=200), tmp_path / "report.html")
+    text = buffer.getvalue()
+    assert "trl · colocated sync · free against reference:" in text
+    assert "worse: Peak memory of the host +12.1 % (+9.0 to +15.2) (forward backward: 83.0 % of it" in text
+    assert "no change: Peak memory of the host +12.1 % (+9.0 to +15.2), smallest detectable 3.1 %" in text
+    assert "not run: why not run" in text
+
+
+def test_judgements_are_in_the_order_of_names_and_of_gates_whatever_their_values() -> None:
+    model = report()
+    for new in (arm("trl", 1, slower={"decode": 2.0}), arm("trl", 1, slower={"decode": 0.5})):
+        model.judgements = judge([*arm("reference", 2), *new], "trl", "reference", None)
+        assert [line.measure for line in judged_view(model)] == [
+            "step seconds",
+            "Term of T_seq, rollout",
+            "Term of T_seq, train",
+            "Term of T_seq, sync",
+            "Peak memory of the host",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"failed": "it differs"}, "it differs"),
+        ({"noise": 0.07}, "7.0 % from run to run"),
+        ({"noise": None}, "not judged"),
+    ],
+)
+def test_a_noisy_machine_is_to_be_distrusted(changes: dict[str, object], word: str) -> None:
+    model = of_every_state()
+    assert not [caution for caution in cautions_of(model) if "A/A" in caution.text]
+    model.null_test = NULL | changes
+    assert word in null_words(model.null_test)
+    assert null_words(model.null_test) in [caution.text for caution in cautions_of(model)]
+
+
+def test_a_verdict_without_an_a_a_test_is_said_to_be_one() -> None:
+    model = of_every_state()
+    model.null_test = {}
+    assert any("no A/A test was run" in caution.text for caution in cautions_of(model))
+
+
+def test_a_report_of_before_there_were_judgements_is_read() -> None:
+    published = sorted(ROOT.glob("results/*/*/*/report.json"))
+    assert published
+    for path in published:
+        model = ReportModel.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        assert ReportModel.from_dict(model.as_dict()).judgements == model.judgements
+
+
+def test_judgements_go_through_json() -> None:
+    model = of_every_state()
+    again = ReportModel.from_dict(json.loads(json.dumps(model.as_dict(), allow_nan=False)))
+    assert again.judgements == model.judgements
+    assert again.null_test == model.null_test
