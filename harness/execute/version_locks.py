@@ -41,6 +41,9 @@ def release_version(adapter: Adapter, variant: str, release: str, say: Say) -> V
     if held == release and inputs_digest(text) == job.digest:
         return Version(release, release, "release", release, own)
     lock = _compiled(adapter, _replaced(adapter, job, f"=={release}"), own, say)
+    exact = pins(lock.read_text(encoding="utf-8"))[_package(adapter)]
+    if exact != release:  # 1.15 is 1.15.0, and has one lock
+        return release_version(adapter, variant, exact, say)
     return Version(release, release, "release", release, lock)
 
 
@@ -121,8 +124,8 @@ def _replaced(adapter: Adapter, job: LockJob, what: str) -> LockJob:
 
 def _compiled(adapter: Adapter, job: LockJob, own: Path, say: Say) -> Path:
     """The lock of a job, compiled now if it is not there: the same requirements and the same own lock give the same."""
-    before = own.read_bytes() if own.is_file() else b""
-    digest = hashlib.sha256(job.digest.encode() + before).hexdigest()[:SHORT]
+    before = _others(adapter, own.read_text(encoding="utf-8")) if own.is_file() else ""
+    digest = hashlib.sha256(f"{job.digest} {before}".encode()).hexdigest()[:SHORT]
     lock = _folder(adapter, digest) / own.name
     if lock.is_file():
         return lock
@@ -130,7 +133,7 @@ def _compiled(adapter: Adapter, job: LockJob, own: Path, say: Say) -> Path:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=lock.parent) as name:
         target = Path(name) / own.name
-        target.write_bytes(before)  # uv keeps the versions that it finds there
+        target.write_text(before, encoding="utf-8")  # uv keeps the versions that it finds there
         try:
             text = compile_lock(replace(job, target=target))
         except UvError as error:
@@ -138,6 +141,12 @@ def _compiled(adapter: Adapter, job: LockJob, own: Path, say: Say) -> Path:
         target.write_text(text, encoding="utf-8")
         target.replace(lock)
     return lock
+
+
+def _others(adapter: Adapter, text: str) -> str:
+    """A lock without the entry of the framework: uv would take its hashes over for a wheel of the same version."""
+    entries = re.split(r"\n(?! )", text)
+    return "\n".join(entry for entry in entries if canonical(re.split(r"[=@ ]", entry)[0]) != _package(adapter))
 
 
 def _wheel(adapter: Adapter, url: str, ref: str, say: Say) -> tuple[Path, str]:

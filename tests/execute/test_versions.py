@@ -1,5 +1,6 @@
 """What a user calls a version becomes a lock and sources; the same words give the same."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -75,7 +76,7 @@ def test_another_release_is_compiled_once_from_the_same_requirements(small: Adap
     small.spec["profiles"]["cpu"]["requires"] = [f"{NAME}>=0.5"]
     first, second = _find(small, VERSION), _find(small, VERSION)
     assert first.lock != small.lock("cpu"), "the adapter's own was compiled from something else"
-    assert first == second
+    assert first == second == _find(small, f"{VERSION}.0"), "an index calls them the same"
     assert first.lock is not None
     assert first.lock.is_relative_to(tmp_path / "cache" / "versions" / "small")
     assert first.lock.name == "cpu.txt", "by its name uv knows that torch is to be the CPU build"
@@ -112,6 +113,7 @@ def test_a_git_revision_is_built_and_its_wheel_is_held_by_hash(small: Adapter, t
     source = tmp_path / "source"
     source.mkdir()
     shutil.copyfile(Path(__file__).with_name("small_wheel.py"), source / "small_wheel.py")
+    (source / "small_wheel.py").write_text((source / "small_wheel.py").read_text().replace("VALUE = 1", "VALUE = 2"))
     (source / "backend.py").write_text(BACKEND, encoding="utf-8")
     (source / "pyproject.toml").write_text(BUILD + f'[project]\nname = "{NAME}"\nversion = "{VERSION}"\n')
     who = ("-c", "user.name=nobody", "-c", "user.email=nobody@invalid")
@@ -124,7 +126,8 @@ def test_a_git_revision_is_built_and_its_wheel_is_held_by_hash(small: Adapter, t
     assert "the build of the wheel" in found.unhashed
     assert found.lock is not None
     text = found.lock.read_text(encoding="utf-8")
-    assert "--hash=sha256:" in text
+    (wheel,) = found.lock.parents[1].glob(f"{found.commit}/*.whl")
+    assert f"--hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}" in text
     assert pins(text) == {NAME: VERSION}
     assert _find(small, f"git+file://{source}@{found.commit}").lock == found.lock
     environment = ensure_environment("small", found.lock, PYTHON, mute)
