@@ -12,6 +12,7 @@ from harness.measure.figures.mismatch import bucket_label, length_buckets
 from harness.measure.figures.queue import events
 from harness.measure.measure import UnmeasuredError
 from harness.measure.spans import Spans
+from harness.measure.steady import step_seconds
 from harness.measure.view import CellView
 
 MOST_POINTS = 2000
@@ -25,6 +26,7 @@ def cell_series(view: CellView) -> Series:
 
     Times are seconds from the start of the window (negative: in the warm-up). Names and columns:
     `timeline` (Gantt of the last whole generated batch): stage, process, device, trace_id, step, start, end;
+    `steps` (of the whole run): step, seconds, warmup (whether the figures leave it out);
     `stages`: step, and for each stage the seconds of that optimizer step, `unattributed` among them;
     `memory`: t, bytes, phase, source, component; `reward` and `length`: samples (so far in the run), mean, p95, one
     point a generated batch; `lag`: lag, records, tokens; `log_ratio` by completion length: low, high, label, n,
@@ -35,6 +37,7 @@ def cell_series(view: CellView) -> Series:
     """
     makers: dict[str, Callable[[CellView], Series]] = {
         "timeline": _timeline,
+        "steps": _steps,
         "stages": _stages,
         "memory": _memory,
         "reward": _reward,
@@ -93,6 +96,12 @@ def _timeline(view: CellView) -> Series:
 
 def _texts(spans: Spans, column: str) -> list[str]:
     return [spans.names[column][code] for code in getattr(spans, column)]
+
+
+def _steps(view: CellView) -> Series:
+    steps, seconds = view.tables.updates["step"], step_seconds(view)
+    step, seconds, dropped = _thin(steps, seconds, np.arange(len(steps)) < view.window.dropped)
+    return {"step": step.tolist(), "seconds": seconds.tolist(), "warmup": dropped.tolist()}
 
 
 def _stages(view: CellView) -> Series:

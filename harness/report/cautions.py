@@ -120,6 +120,21 @@ def _unattributed(model: ReportModel) -> Iterator[Caution]:
             yield Caution(_who(model, row.adapter, row.layout, row.track), text)
 
 
+def _unsteady(model: ReportModel) -> Iterator[Caution]:
+    """Of most repeats: by chance alone the rule finds something in one run of twenty."""
+    dropped = {(r.adapter, r.layout, r.track): r.value for r in model.rows if r.measure == "warmup_steps_dropped"}
+    for row in model.rows:
+        column = row.adapter, row.layout, row.track
+        if row.measure != "warmup_steps_by_rule" or dropped.get(column) is None:
+            continue
+        if "not steady" in (row.reason or "") and 2 * row.n < len(row.repeats):
+            text = f"{row.reason}: its rates are those of this stretch of the run, and of no steady state."
+            yield Caution(_who(model, *column), text)
+        elif row.value is not None and row.value > (dropped[column] or 0):
+            text = f"{dropped[column]:g} warm-up steps were dropped, and its steps are steady from {row.value:g} on."
+            yield Caution(_who(model, *column), text)
+
+
 def _blemishes(model: ReportModel) -> Iterator[Caution]:
     for tag, words in COUNTED.items():
         rows = [row for row in model.rows if row.measure == tag and row.value]
@@ -155,6 +170,13 @@ def _axes(model: ReportModel) -> Iterator[Caution]:
     for axis in model.axes:
         if axis.differs:
             yield Caution(axis.adapter, f"declared and measured {fmt.words(axis.axis)} differ (see the axes).")
+
+
+def _places(model: ReportModel) -> Iterator[Caution]:
+    places = sorted({cell["place"] for cell in model.cells if cell.get("place")})
+    if places:
+        words = "hold against each other only ratios to the reference, each to that of its own place"
+        yield Caution("machines", f"the columns ran in several places ({', '.join(places)}): {words}.")
 
 
 def _repeats(model: ReportModel) -> Iterator[Caution]:
@@ -202,10 +224,12 @@ FINDERS: tuple[Callable[[ReportModel], Iterator[Caution]], ...] = (
     _drills,
     _bare_cells,
     _unattributed,
+    _unsteady,
     _blemishes,
     _incomparable,
     _fidelity,
     _axes,
+    _places,
     _repeats,
     _null_test,
     _machine,

@@ -1,8 +1,10 @@
 """What others used is the machine's busy time less the cell's and our own, wherever the cell's processes ended up."""
 
+import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import psutil
@@ -20,7 +22,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch, **since: float) -> None:
     fields = zero | {"guest": 0.0, "guest_nice": 0.0} | since
     core = type("Core", (), {"_asdict": lambda self: dict(fields)})
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [core(), core()])
-    monkeypatch.setattr(foreign_load.os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
 
 
 def test_busy_is_all_but_idle_and_no_guest_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +33,7 @@ def test_busy_is_all_but_idle_and_no_guest_counts_twice(monkeypatch: pytest.Monk
 def test_what_is_not_the_cells_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     _machine(monkeypatch)
     now = [100.0]
-    monkeypatch.setattr(foreign_load.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: 0.5 if now[0] > 100 else 0.0)
     watch = CpuWatch()
     now[0] = 110.0
@@ -42,7 +44,7 @@ def test_what_is_not_the_cells_is_foreign(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_system_that_does_not_count_gives_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     _machine(monkeypatch)
     now = [100.0]
-    monkeypatch.setattr(foreign_load.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     watch = CpuWatch()
     now[0] = 110.0
     assert watch.foreign_cores([]) is None
@@ -93,9 +95,7 @@ def test_a_process_that_left_is_not_counted_twice(monkeypatch: pytest.MonkeyPatc
             self.pid, self._parent, self._user = pid, parent, user
 
         def oneshot(self) -> Any:
-            import contextlib
-
-            return contextlib.nullcontext()
+            return nullcontext()
 
         def cpu_times(self) -> Any:
             return type("Times", (), {"user": self._user, "system": 0.0, "children_user": 0.0, "children_system": 0.0})
@@ -105,7 +105,7 @@ def test_a_process_that_left_is_not_counted_twice(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: 0.0)
     watch = CpuWatch()
-    first, child, orphan = Stub(10, foreign_load.os.getpid(), 1.0), Stub(11, 10, 2.0), Stub(12, 1, 4.0)
+    first, child, orphan = Stub(10, os.getpid(), 1.0), Stub(11, 10, 2.0), Stub(12, 1, 4.0)
     watch.look([first, child, orphan])  # type: ignore[list-item]
     assert watch.own_seconds() == 7.0
     watch.look([first])  # type: ignore[list-item]

@@ -91,3 +91,28 @@ def test_a_cell_without_the_observer() -> None:
     model.cells[0]["observed"] = False
     (caution,) = cautions_of(model)
     assert "without the observer" in caution.text
+
+
+DROPPED: Any = ("stages", "warmup_steps_dropped", "x", "", "tokens/s", "none")
+BY_RULE: Any = ("stages", "warmup_steps_by_rule", "x", "", "tokens/s", "none")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"value": 3.0}, []),
+        ({"value": 7.0}, ["3 warm-up steps were dropped, and its steps are steady from 7 on."]),
+        (
+            {"value": None, "n": 0, "reason": "not steady: its steps get 1.20% longer from each to the next"},
+            [
+                "not steady: its steps get 1.20% longer from each to the next: its rates are those of this stretch of "
+                "the run, and of no steady state."
+            ],
+        ),
+        ({"value": 3.0, "n": 4, "reason": "not steady: its steps get 1.20% longer from each to the next"}, []),
+    ],
+)
+def test_a_warmup_that_was_too_short(changes: dict[str, Any], said: list[str]) -> None:
+    model = _calm()
+    model.rows += [row("trl", DROPPED, value=3.0), row("trl", BY_RULE, **changes)]
+    assert [caution.text for caution in cautions_of(model)] == said
