@@ -5,7 +5,7 @@ that the change sought would have been found, and that the interval holds none a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.compare.effect import Effect, detectable, holm, paired_effect, welch_effect
@@ -83,17 +83,16 @@ def judge(
     return _concluded(drafts, groups, rule)
 
 
-def judge_all(cells: Sequence[CellResult], baseline: str, null: NullTest | None) -> list[Judgement]:
+def judge_all(cells: Sequence[CellResult], baseline: str, nulls: Mapping[str, NullTest]) -> list[Judgement]:
     """Hold every other system against one, in the order of their names, each against the cells of it that ran in the
     same place. Each is a comparison of its own.
 
     Args:
-        null: the A/A test; it is of one machine, and says nothing of a run that has several places.
+        nulls: the A/A tests by their place: what one shows of its machine says nothing of another.
     """
-    beside = {cell.adapter: label_at(baseline, cell.place) for cell in cells}
-    null = null if len({cell.place for cell in cells}) == 1 else None
-    pairs = [(subject, its) for subject, its in sorted(beside.items()) if subject != its]
-    return [judgement for subject, its in pairs for judgement in judge(cells, subject, its, null)]
+    places = {cell.adapter: cell.place for cell in cells}
+    pairs = [(subject, label_at(baseline, place), nulls.get(place)) for subject, place in sorted(places.items())]
+    return [one for subject, its, null in pairs if subject != its for one in judge(cells, subject, its, null)]
 
 
 def _drafts(groups: dict[GroupKey, list[CellResult]], key: GroupKey, baseline: str, rule: _Rule) -> list[_Draft]:

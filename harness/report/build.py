@@ -1,6 +1,7 @@
 """From a run folder to a report: reads the manifest and the ledgers, measures, compares, draws, and writes."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -12,6 +13,7 @@ from harness.audit.violation import Violation
 from harness.compare.api import compare_rows, learning_checks
 from harness.compare.judge import Judgement, judge_all
 from harness.compare.null_test import NullTest
+from harness.compare.places import label_at
 from harness.measure.api import catalogue
 from harness.measure.self_report import SelfReport as CellSelfReport
 from harness.report import facts
@@ -82,7 +84,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         fidelity=_fidelity(undisturbed),
         self_report=[row for column, cells in sorted(measured.self_reports.items()) for row in _beside(column, cells)],
         judgements=_judgements(manifest, measured),
-        null_test=manifest.get("null_test") or {},
+        null_test=_noisiest(manifest),
         learning=[check.as_dict() for check in learning_checks(measured.results)],
         verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
@@ -95,8 +97,24 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
 
 def _judgements(manifest: Mapping[str, Any], measured: Measured) -> list[Judgement]:
     """Against the baseline that the manifest names, which in a comparison is the reference loop."""
-    null = manifest.get("null_test")
-    return judge_all(measured.results, manifest.get("baseline", REFERENCE), NullTest.from_dict(null) if null else None)
+    nulls = {place: NullTest.from_dict(said) for place, said in _null_tests(manifest).items()}
+    return judge_all(measured.results, manifest.get("baseline", REFERENCE), nulls)
+
+
+def _null_tests(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the A/A tests showed, by their place; one of a run that went on elsewhere is of no place that is known."""
+    if several := manifest.get("null_tests"):
+        places = {cell["place"]: several.get(cell["part"]) for cell in manifest["cells"]}
+        return {place: said for place, said in places.items() if said}
+    said = manifest.get("null_test")
+    return {"": said} if said and all(not cell["place"] for cell in manifest["cells"]) else {}
+
+
+def _noisiest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The A/A test to show of a run; of several, that of the noisiest place, named with it."""
+    found = _null_tests(manifest).items()
+    shown = [said | {"adapter": label_at(said["adapter"], place)} for place, said in found]
+    return max(shown, key=lambda said: math.inf if said["noise"] is None else said["noise"], default={})
 
 
 def _cell(manifest: Mapping[str, Any], cell: Cell) -> dict[str, Any]:

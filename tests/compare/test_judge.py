@@ -242,9 +242,9 @@ def test_a_part_that_takes_a_twentieth_of_the_step_is_no_gate() -> None:
 
 def test_all_against_one_by_name_and_nothing_without_a_baseline() -> None:
     cells = [*arm("trl", 1), *arm("areal", 2), *arm("reference", 3)]
-    found = judge_all(cells, "reference", None)
+    found = judge_all(cells, "reference", {})
     assert list(dict.fromkeys(one.adapter for one in found)) == ["areal", "trl"]
-    assert judge_all(arm("trl", 1), "reference", None) == []
+    assert judge_all(arm("trl", 1), "reference", {}) == []
 
 
 def test_a_judgement_is_read_back_as_it_was() -> None:
