@@ -130,8 +130,8 @@ def _compiled(adapter: Adapter, job: LockJob, own: Path, say: Say) -> Path:
     if lock.is_file():
         return lock
     say(f"compiling a lock of {adapter.name} from {', '.join(job.requirements)}")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=lock.parent) as name:
+    lock.parents[1].mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=lock.parents[1]) as name:
         target = Path(name) / own.name
         target.write_text(before, encoding="utf-8")  # uv keeps the versions that it finds there
         try:
@@ -139,6 +139,7 @@ def _compiled(adapter: Adapter, job: LockJob, own: Path, say: Say) -> Path:
         except UvError as error:
             raise PrerequisiteError(f"no lock of {adapter.name} with {', '.join(job.requirements)}: {error}") from error
         target.write_text(text, encoding="utf-8")
+        lock.parent.mkdir(exist_ok=True)
         target.replace(lock)
     return lock
 
