@@ -13,8 +13,8 @@ from harness.report.views import clean
 
 def rows_of(run: Run) -> dict[str, Any]:
     """Columns (adapter, layout, track) with their rows. A row is `[measure, variant, value in words, interval in words,
-    repeats, state, number of its remark, value]`; the value is None where there is none, or none that divides.
-    `timeline` is that picture in words, None where it was not drawn."""
+    repeats, state, number of its remark, value]`; both values are None where there is none, the last one also where it
+    is infinite. `timeline` is that picture in words, None where it was not drawn."""
     remarks: list[str] = [""]
     columns: dict[str, dict[str, Any]] = {}
     for row in run.model.rows:
@@ -56,7 +56,7 @@ def _row(row: Row, remarks: list[str]) -> list[Any]:
     return [
         row.measure,
         fmt.words(row.variant),
-        fmt.quantity(row.value, row.unit),
+        None if row.value is None else fmt.quantity(row.value, row.unit),
         fmt.interval(row.value, row.low, row.high, row.unit),
         row.n,
         row.state,

@@ -31,9 +31,13 @@ class Opened:
         self.asked: list[str] = []
         page.on("console", lambda message: self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("requestfailed", lambda request: self.complaints.append(request.url))
+        page.on("requestfailed", self._failed)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+
+    def _failed(self, request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the test went on to another page
+            self.complaints.append(f"{request.url}: {request.failure}")
 
     def go(self, address: str) -> Any:
         self.page.goto("about:blank")
@@ -169,6 +173,22 @@ def test_other_runs_and_figures_are_chosen_by_hand(opened: Opened) -> None:
     assert FIRST in page.url
     page.get_by_label("second run").select_option(f"2026-11-28/cpu/{FIRST}")
     page.get_by_text("This is the same run twice").wait_for()
+
+
+def test_a_file_that_is_not_there_is_named(browser: Any, site: Path, tmp_path: Path) -> None:
+    shutil.copytree(site, tmp_path / "site")
+    for path in (tmp_path / "site").rglob("*.js"):
+        if path.name != "site.js":
+            path.unlink()
+    page = browser.new_page()
+    for address, place, missing in (
+        ("compare.html", "#between", "rows.js"),
+        ("search.html?q=x", "#found", "search.js"),
+    ):
+        page.goto(f"{(tmp_path / 'site').as_uri()}/{address}")
+        page.get_by_text("This page is not whole").wait_for()
+        assert missing in page.locator(place).inner_text()
+    page.close()
 
 
 def test_the_keyboard_reaches_the_content_and_the_tables(opened: Opened) -> None:

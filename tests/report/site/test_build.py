@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from harness.commands.axes import mapped
 from harness.errors import UserError
 from harness.report.seals import write_seal
 from harness.report.site import build_site
@@ -125,7 +126,7 @@ def test_corrections_stand_above_and_a_withdrawn_figure_is_no_number(site: Path)
     data = (site / f"results/2026-11-28/cpu/{FIRST}/rows.js").read_text(encoding="utf-8")
     content = json.loads(f"[{data.removeprefix('rlaxes.take(').strip().removesuffix(');')}]")[1]
     rows = [row for row in content["columns"]["trl.colocated_sync.free"]["rows"] if row[0] == "lag_max"]
-    assert [(row[2], row[5], row[7]) for row in rows] == [("–", "not measured", None)]
+    assert [(row[2], row[5], row[7]) for row in rows] == [(None, "not measured", None)]
 
 
 def test_public_numbers_are_apart(site: Path) -> None:
@@ -251,3 +252,9 @@ def test_the_results_are_never_written_to(tmp_path: Path, inside: str) -> None:
     write_run(results, FIRST)
     with pytest.raises(UserError, match="lies in the results"):
         build_site(results, results / inside, ADAPTERS)
+
+
+def test_what_this_repository_publishes_makes_a_whole_site(tmp_path: Path) -> None:
+    built = build_site(Path(__file__).parents[3] / "results", tmp_path.resolve() / "site", mapped([]))
+    assert built.broken == []
+    assert dead_links(built.index.parent) == []
