@@ -46,10 +46,10 @@ SPECIAL = {
     "\u202f": r"\,",
     "\u00a0": "~",
 } | {character: "\\" + character for character in "&%$#_{}"}
-LATIN = re.compile(r"[ -~À-ÖØ-öø-ÿ]")
+LATIN = re.compile(r"[ -~À-ÏÑ-ÖØ-Ýß-ïñ-öø-ýÿ]")
+"""What the fonts of plain LaTeX have: no Ð, ð, Þ, þ."""
 DOCUMENT = r"""\documentclass[10pt]{article}
 \usepackage[utf8]{inputenc}
-\usepackage[T1]{fontenc}
 \usepackage[a4paper,landscape,margin=15mm]{geometry}
 \usepackage{booktabs}
 \usepackage{longtable}
@@ -93,15 +93,18 @@ def _table(model: ReportModel, table: Table, places: Sequence[int]) -> str:
     for topic in table.topics:
         rows.append(rf"\multicolumn{{{len(places) + 2}}}{{@{{}}l}}{{\textit{{{escape(topic.name)}}}}} \\")
         rows += [_row(family, line, places) for family in topic.families for line in family.lines]
+    titles = [r"\toprule", " & ".join(["figure", "unit", *heads]) + r" \\", r"\midrule"]
     head = [
-        rf"\begin{{longtable}}{{@{{}}p{{58mm}}l{'l' * len(places)}@{{}}}}",
+        rf"\begin{{longtable}}{{@{{}}p{{68mm}}l{'l' * len(places)}@{{}}}}",
         rf"\caption{{{_caption(model, table)}}} \\",
-        r"\toprule",
-        " & ".join(["figure", "unit", *heads]) + r" \\",
-        r"\midrule \endhead",
-        r"\bottomrule \endfoot",
+        *titles,
+        r"\endfirsthead",
+        *titles,
+        r"\endhead",
+        r"\bottomrule",
+        r"\endfoot",
     ]
-    return "\n".join([r"{\footnotesize", *head, *rows, r"\end{longtable}}"])
+    return "\n".join([r"{\footnotesize\setlength{\LTcapwidth}{\linewidth}", *head, *rows, r"\end{longtable}}"])
 
 
 def _caption(model: ReportModel, table: Table) -> str:
