@@ -36,7 +36,7 @@ MODES: dict[str, tuple[str, ...]] = {
 
 
 def reported() -> Iterator[tuple[str, Finding]]:
-    """Of each framework and mode the row with the most devices, and the largest row of all where it spans machines."""
+    """Of each framework and mode the row with the most devices, and what was claimed of several machines."""
     content = published()
     most: dict[tuple[str, str, frozenset[str]], Row] = {}
     for row in (*content.stages.values(), *content.nemo):
@@ -52,6 +52,10 @@ def reported() -> Iterator[tuple[str, Finding]]:
         devices = f"{_devices(row)} GPUs" if _devices(row) else "devices not told"
         says = f"a row of its published table: {_mode(row)}, {devices} ({row.name})"
         yield name, Finding(axis, values, REPORTED, says, source["where"], None, source["at"])
+    for gain in (gain for gain in content.gains if gain.get("nodes", 1) > 1):
+        source, says = content.sources[gain["source"]], f"a claim of its authors: {gain['id']}"
+        values = frozenset({"many_nodes"})
+        yield SOURCES[gain["source"]], Finding("nodes", values, REPORTED, says, source["where"], None, source["at"])
 
 
 def _shows(row: Row) -> Iterator[tuple[str, frozenset[str]]]:

@@ -72,6 +72,11 @@ class Framework:
         """Its name and pinned version."""
         return f"{self.spec['title']} {self.spec['version']}"
 
+    @property
+    def sources(self) -> str:
+        """Where it was read; an adapter of somebody else need not say."""
+        return ", ".join(map(str, self.spec.get("sources") or ())) or "no source is named"
+
 
 @dataclass(frozen=True)
 class Clock:

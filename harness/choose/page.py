@@ -136,7 +136,7 @@ def _evidence(choice: Choice) -> Iterator[str]:
 
 def _told(framework: Framework) -> str:
     runs = "run here by rlaxes" if framework.runs else "read and mapped here, not run"
-    return f"{runs}; pinned {framework.spec['pinned']}; {', '.join(map(escape, framework.spec['sources']))}"
+    return f"{runs}; pinned {framework.spec['pinned']}; {escape(framework.sources)}"
 
 
 def _piece(piece: Evidence) -> str:

@@ -68,7 +68,7 @@ def _requirements(file: str | None) -> Requirements:
     if file == "-":
         return read_requirements(sys.stdin.read(), "standard input")
     if file:
-        return read_requirements(Path(file).read_text(encoding="utf-8"), file)
+        return read_requirements(_text(Path(file)), file)
     if not sys.stdin.isatty():
         raise UserError(
             "no requirements: `rlaxes choose FILE` (`rlaxes choose --example` prints one), or run it in a terminal"
@@ -76,6 +76,13 @@ def _requirements(file: str | None) -> Requirements:
     return ask_for_requirements(
         lambda question: Prompt.ask(question, console=words, default="", show_default=False), _say
     )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
 
 
 def _ask(question: str) -> str:

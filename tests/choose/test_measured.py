@@ -127,6 +127,7 @@ def test_published_tables_give_modes_and_devices_and_no_figure() -> None:
     assert {name for name, _ in found} <= set(SOURCES.values())
     assert {one.grade for _, one in found} == {"author-reported"}
     assert any(name == "verl" and one.values == {"many_nodes"} and "128 GPUs" in one.says for name, one in found)
+    assert any(name == "areal" and "24 nodes" in one.says for name, one in found)
     assert all(one.axis in {"nodes", "synchrony"} for _, one in found)
 
 

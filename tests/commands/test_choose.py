@@ -70,6 +70,12 @@ def test_a_mistake_is_one_line(typed: str, said: str) -> None:
     assert not done.stdout
 
 
+def test_a_file_that_is_not_there_is_a_mistake_of_usage(tmp_path: Path) -> None:
+    done = _choose(str(tmp_path / "none.yaml"))
+    assert done.exit_code == EXIT_USAGE
+    assert "cannot be read" in " ".join(done.stderr.split())
+
+
 def test_without_a_terminal_nothing_is_asked() -> None:
     done = _choose()
     assert done.exit_code == EXIT_USAGE
