@@ -1,5 +1,7 @@
 """The `rlaxes` command. Each command prints words or a table, or with --json one object on standard output."""
 
+import sys
+import traceback
 from typing import Any
 
 import typer
@@ -18,7 +20,7 @@ from harness.commands import (
     site,
     track,
 )
-from harness.commands.words import EXIT_USAGE
+from harness.commands.words import EXIT_COULD_NOT_MEASURE, EXIT_USAGE
 
 # Errors of usage have one parent; typer ends with 2 for them, which is the code of "cannot tell" here.
 usage_error: Any = typer.BadParameter.__base__
@@ -50,5 +52,10 @@ for command in (
 
 
 def main() -> None:
-    """Entry point of the console script."""
-    app()
+    """Entry point of the console script. A bug of ours keeps its traceback, and ends with 3: Python's 1 would be a
+    regression to whoever reads exit codes."""
+    try:
+        app()
+    except Exception:  # noqa: BLE001
+        traceback.print_exc()
+        sys.exit(EXIT_COULD_NOT_MEASURE)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 from typer.testing import CliRunner
 
+from harness import cli
 from harness.cli import app
 from harness.commands.exit_codes import exit_code
 from harness.commands.words import (
@@ -76,6 +77,19 @@ def test_every_mistake_of_usage_ends_with_4_and_no_traceback(words: list[str]) -
     done = CliRunner().invoke(app, words)
     assert done.exit_code == EXIT_USAGE, done.output
     assert "Traceback" not in done.output
+
+
+def test_a_bug_of_ours_keeps_its_traceback_and_is_no_regression(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == EXIT_COULD_NOT_MEASURE
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_help_is_no_mistake() -> None:
