@@ -34,11 +34,13 @@ class Topic:
 
 
 def _topic(title: str, asks: str, axis: str, own: Mapping[str, Word] | None = None, prefix: str = "") -> Topic:
-    """The words of an axis, without their common prefix, after those of the topic's own, which go before."""
-    of_axis = {name.removeprefix(prefix): Word((name,), means) for name, means in AXES[axis].values.items()}
-    return Topic(
-        title, asks, axis, {**(own or {}), **{name: w for name, w in of_axis.items() if name not in (own or {})}}
-    )
+    """The words of an axis, without their common prefix, after the topic's own, which stand in the place of theirs."""
+    words = dict(own or {})
+    renamed = {word.values for word in words.values()}
+    for value, means in AXES[axis].values.items():
+        if (value,) not in renamed:
+            words.setdefault(value.removeprefix(prefix), Word((value,), means))
+    return Topic(title, asks, axis, words)
 
 
 TOPICS: dict[str, Topic] = {

@@ -19,6 +19,7 @@ def test_every_word_stands_for_values_of_its_axis() -> None:
         for word in topic.words.values():
             assert set(word.values) <= set(AXES[topic.axis].values)
             assert word.means
+    assert "many_nodes" not in TOPICS["nodes"].words
 
 
 def test_words_needs_and_alternatives() -> None:
