@@ -10,6 +10,8 @@ from harness.report.history import work_of
 from harness.report.site.reading import Run
 from harness.report.views import clean
 
+TITLES = {"bundle": "prompts, tokenizer and starting checkpoint"}
+
 
 def rows_of(run: Run) -> dict[str, Any]:
     """Columns (adapter, layout, track) with their rows. A row is `[measure, variant, value in words, interval in words,
@@ -41,7 +43,7 @@ def _column(run: Run, row: Row) -> dict[str, Any]:
     limits = run.model.machine.get("limits")
     return {
         "title": " · ".join([row.adapter, fmt.words(row.layout), fmt.words(row.track)]),
-        "work": {key: fmt.setting(value) for key, value in work_of(run.report, row).items()},
+        "work": {TITLES.get(key, key): fmt.setting(value) for key, value in work_of(run.report, row).items()},
         "machine": {"machine": run.report.machine(*column)},
         "context": run.report.context(row.adapter) | ({"measured limits": str(limits)} if limits else {}),
         "rows": [],
