@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 
-from harness.errors import CannotTell, UserError
+from harness.errors import CannotTell, SystemFailure, UserError
 from harness.execute.compose import UNDISTURBED, Choice, compose_choices, options_of
 from harness.execute.extend import join_run, redo_failed, reopen_run
 from harness.execute.launched import run_parts
@@ -90,12 +90,12 @@ def run_session(
     Raises:
         UserError, PrerequisiteError: nothing could be started.
         CannotTell: the A/A test says that the machine could not tell a difference now.
+        SystemFailure: its cells did not end well.
     """
     launcher, output = choices[0].config["launcher"], Path(choices[0].config["output"])
     here = launcher["plugin"] is None
     parts = parts_of(choices, launcher["split"])
-    cells = [cell for part in parts for cell in part.cells()]
-    null = NullTest(plan_null(choices), judge_null) if judge_null else None
+    cells = [cell for part in parts for cell in part.cells]
     if into is not None and not here:
         raise UserError(f"--into adds what runs on this machine; launcher={launcher['name']} starts a run of its own")
     if into is not None:
@@ -106,6 +106,9 @@ def run_session(
         run = open_run(output, cells)
     if choices[0].version:
         run.manifest["baseline"] = choices[0].label
+    # One that cells are added to may have had its test, of a column that these choices need not hold.
+    tested = into is not None and _was_fine(run.manifest.get("null_test") or {})
+    null = NullTest(plan_null(choices), judge_null) if judge_null and not tested else None
     try:
         again = redo_failed(run, [*(null.cells if null and here else ()), *cells]) if redo else 0
         resumed = sum(run.done(cell) is not None for cell in cells)
@@ -135,7 +138,7 @@ def work(
 
     Raises:
         UserError, PrerequisiteError: nothing could be started.
-        CannotTell: as `run_session`.
+        CannotTell, SystemFailure: as `run_session`.
     """
     first = null.cells if null else []
     every = [*first, *cells]
@@ -173,7 +176,7 @@ def _run_null(run: RunFolder, runner: Runner, null: NullTest) -> None:
     manifest, facts = run.manifest, null_facts(null.cells)
     ended = all(run.done(cell) for cell in null.cells)
     before = manifest.get("null_test") or {}
-    if ended and before.get("noise") is not None and not before["stopped"] and _same(before, facts):
+    if ended and _was_fine(before) and all(before[key] == facts[key] for key in ("cells", "max_noise")):
         return
     manifest["null_test"] = facts
     runner.run_all(null.cells, "null_cells")
@@ -186,14 +189,21 @@ def _run_null(run: RunFolder, runner: Runner, null: NullTest) -> None:
     manifest["null_test"] = facts | judged
     run.save()
     if judged["stopped"]:
-        raise CannotTell(
-            f"stopped before the comparison: {judged['stopped']}. {run.path} keeps what was measured; "
-            "the same command tries again and goes on, with null_test.max_noise=... it takes more"
-        )
+        raise _stopped(run, judged)
 
 
-def _same(before: dict[str, Any], facts: dict[str, Any]) -> bool:
-    return all(before[key] == facts[key] for key in ("cells", "max_noise"))
+def _stopped(run: RunFolder, judged: dict[str, Any]) -> CannotTell | SystemFailure:
+    kept = f"{run.path} keeps what was measured, and the same command tries again"
+    noise = judged["noise"]
+    for row in run.manifest["null_cells"]:
+        if row["status"] != "ok" and (noise is None or noise <= judged["max_noise"]):
+            said = f"{row['cell_id']} {row['status']}: {row['reason']}"
+            return SystemFailure(f"stopped, the A/A test could not be run: {said}. {kept}; null_test.pairs=0 has none")
+    return CannotTell(f"stopped before the comparison: {judged['stopped']}. {kept}; null_test.max_noise=... takes more")
+
+
+def _was_fine(test: dict[str, Any]) -> bool:
+    return test.get("noise") is not None and not test["stopped"]
 
 
 def _keep_machine(manifest: dict[str, Any], prepared: Prepared) -> None:

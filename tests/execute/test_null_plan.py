@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.errors import CannotTell
+from harness.errors import CannotTell, SystemFailure
 from harness.execute.compose import compose_choices
 from harness.execute.null_plan import plan_null
 from harness.execute.session import choices_of, run_session
 
 FINE = {"noise": 0.01, "margin": {"step_seconds": 0.004}, "stopped": None, "failed": None}
-NOISY = FINE | {"noise": 0.3, "stopped": "the same thing varies by 30 %"}
+NONE = FINE | {"noise": None, "stopped": "it has 0 pairs", "max_noise": 0.1}
+NOISY = FINE | {"max_noise": 0.1} | {"noise": 0.3, "stopped": "the same thing varies by 30 %"}
 
 
 def _plan(*words: str) -> list[str]:
@@ -54,13 +55,13 @@ class _Judge:
         return self.says.pop(0)
 
 
-def _words(output: Path) -> list[str]:
+def _words(output: Path, *words: str) -> list[str]:
     small = ["adapter=fake", "repeats=1", "task.steps=2", "task.warmup_steps=0", "null_test.pairs=3"]
-    return [*small, f"output={output}"]
+    return [*small, f"output={output}", *words]
 
 
-def _run(words: Sequence[str], judge: _Judge) -> tuple[Path, dict[str, Any]]:
-    folder = run_session(choices_of(words, single=False), Console(stderr=True), judge_null=judge)
+def _run(words: Sequence[str], judge: _Judge, **asked: Any) -> tuple[Path, dict[str, Any]]:
+    folder = run_session(choices_of(words, single=False), Console(stderr=True), judge_null=judge, **asked)
     return folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
@@ -87,3 +88,17 @@ def test_a_noisy_machine_stops_the_plan_and_the_same_command_goes_on(tmp_path: P
     (folder / "manifest.json").write_text(json.dumps(manifest | {"finished": None}), encoding="utf-8")
     again, resumed = _run(words, _Judge())
     assert (again, resumed["null_cells"]) == (folder, manifest["null_cells"])
+
+
+@pytest.mark.usefixtures("instant")
+def test_one_that_could_not_be_run_says_why(tmp_path: Path) -> None:
+    words = _words(tmp_path, "adapter.mode=crash")
+    with pytest.raises(SystemFailure, match=r"null-a.colocated_sync.free.r0 failed: RuntimeError: told to crash"):
+        _run(words, _Judge(NONE))
+
+
+def test_cells_that_are_added_do_not_bring_another(tmp_path: Path, instant: list[str]) -> None:
+    folder, before = _run(_words(tmp_path), _Judge(FINE))
+    _, after = _run(_words(tmp_path, "track=fixed_length"), _Judge(), into=folder)
+    assert after["null_cells"] == before["null_cells"]
+    assert instant[7:] == ["fake.colocated_sync.fixed_length.r0"]

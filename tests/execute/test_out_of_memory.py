@@ -1,6 +1,7 @@
 """A cell that ran out of memory keeps those from starting that need no less, and no others."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import pytest
 from rich.console import Console
 
 from harness.execute.compose import compose_choices
-from harness.execute.out_of_memory import needs_no_less
+from harness.execute.out_of_memory import Deaths, needs_no_less
+from harness.execute.plan import plan_cells
 from harness.execute.session import choices_of, run_session
+from harness.execute.verdict import NO_MEMORY
 
 
 def _config(*words: str) -> dict[str, Any]:
@@ -61,3 +64,21 @@ def test_what_died_is_not_started_again_in_this_run_or_the_next(tmp_path: Path) 
     assert smaller["status"] == "failed"
     _, redone = _run(tmp_path, "repeats=2", redo=True)
     assert [cell["status"] for cell in redone] == ["failed", "not_run"]
+
+
+def _row(status: str, reason: str | None) -> dict[str, Any]:
+    return {"status": status, "reason": reason, "made_of": {"lock": "a", "adapter": "b", "harness": "c"}}
+
+
+def test_what_outlived_it_lifts_the_ban() -> None:
+    (planned,) = plan_cells(compose_choices(["adapter=fake", "repeats=1"]))
+    planned = replace(planned, made_of={"lock": "a", "adapter": "b", "harness": "d"})
+    larger, smaller = (compose_choices(["adapter=fake", f"task.group_size={size}"])[0].config for size in (16, 4))
+    deaths = Deaths()
+    deaths.learn("one", _row("failed", f"{NO_MEMORY}MemoryError"), planned.config)
+    assert deaths.verdict(planned) is not None
+    assert deaths.verdict(replace(planned, made_of={"lock": "another", "adapter": "b"})) is None
+    deaths.learn("two", _row("ok", None), smaller)
+    assert deaths.verdict(planned) is not None
+    deaths.learn("three", _row("ok", None), larger)
+    assert deaths.verdict(planned) is None
