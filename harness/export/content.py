@@ -14,6 +14,7 @@ from harness.compare.rows import Row
 from harness.export.names import spelt
 from harness.export.series import Series, stepped_series
 from harness.measure.values import json_number
+from harness.report.format import number
 from harness.report.grades import evidence_of_report
 from harness.report.model import ReportModel
 
@@ -54,6 +55,7 @@ class Run:
         repeat: None for a column.
         started: seconds since 1970; None where it never was.
         missing: why a series is not there, by its name.
+        judged: of a column, in words what it was judged to be against each baseline, by the name of the figure.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Run:
     figures: list[Figure]
     series: list[Series] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
+    judged: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -171,7 +174,20 @@ def _column(model: ReportModel, column: Column, names: Mapping[tuple[str, str], 
         wall_s=None,
         parameters=_parameters(model, cells[0]) | {"repeats": len(cells), "repeats_ok": well},
         figures=figures,
+        judged=_judged(model, column, names),
     )
+
+
+def _judged(model: ReportModel, column: Column, names: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in model.judgements:
+        name = names.get((one.measure, one.variant))
+        if (one.adapter, one.layout, one.track) != column or name is None:
+            continue
+        ratio = f" ({number(one.effect)}× [{number(one.low)}, {number(one.high)}])" if one.effect is not None else ""
+        told = f"{one.state} against {one.baseline}{ratio}" + (f": {one.reason}" if one.reason else "")
+        found[name] = f"{found[name]}; {told}" if name in found else told
+    return found
 
 
 def _cell(model: ReportModel, cell: dict[str, Any], names: Mapping[tuple[str, str], str]) -> Run:

@@ -107,6 +107,30 @@ column text the name of the value
 number number the value where it is a number; empty where the ledger has none there
 text text the value where it is a text
 """)
+JUDGEMENTS = _fields(
+    COLUMN
+    + "baseline text the label that it was held against"
+    + FIGURE
+    + """
+unit text of the figure
+direction text which way is better
+state text better, worse, no change, cannot tell, not comparable, failed, not run
+effect number subject over baseline, geometric mean over repeats of the ratio of run totals
+low number lower end of its 95 % interval
+high number upper end of it
+p number two-sided, that the ratio is 1
+p_adjusted number after Holm over the gates of the comparison
+margin number relative change up to which a difference counts as none
+detectable number smallest relative change that would be found with a power of 80 %
+pairs count repeats that count
+paired truth whether the test is of pairs
+reason text why the state is what it is, or what to know beside it
+cause text of a subject that failed: system, infrastructure, harness
+stage text of a step that got slower or faster: the stage that explains most of it
+stage_seconds number by how much that stage's seconds an optimizer step grew
+stage_share number the same over the growth of the step
+"""
+)
 DEFINITIONS = _fields("""
 measure text the figure's tag
 title text its name in a report
@@ -133,6 +157,8 @@ def _tables(model: ReportModel, content: Content) -> Iterator[CsvTable]:
     yield CsvTable("repeats", "a figure of a cell", REPEATS, _repeats(content))
     if model.series:
         yield CsvTable("series", "a value of a point of a series of a cell", SERIES, _points(model))
+    if model.judgements:
+        yield CsvTable("judgements", "a measure of a system held against a baseline", JUDGEMENTS, _judged(model))
     said = [vars(one) | {"measure": one.tag} for one in model.definitions.values()]
     yield CsvTable("definitions", "a figure's one definition", DEFINITIONS, said)
 
@@ -151,6 +177,13 @@ def _repeats(content: Content) -> Iterator[dict[str, Any]]:
             said = content.definitions[figure.name]
             what = {"repeat": run.repeat, "measure": said["measure"], "variant": said["variant"]}
             yield where | what | vars(figure)
+
+
+def _judged(model: ReportModel) -> Iterator[dict[str, Any]]:
+    for judgement in model.judgements:
+        why = judgement.explained_by
+        told = {"stage": why.stage, "stage_seconds": why.seconds, "stage_share": why.share} if why else {}
+        yield vars(judgement) | told
 
 
 def _points(model: ReportModel) -> Iterator[dict[str, Any]]:

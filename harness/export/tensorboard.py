@@ -39,6 +39,8 @@ def _summaries(run: Run, began: float) -> Iterator[tuple[int, float, Summary]]:
     """Step, seconds after the start where they are known, and content of each event."""
     yield 0, 0.0, hparams_pb(run.parameters, trial_id=run.name, start_time_secs=began)
     yield 0, 0.0, text_pb("without_a_value", np.array(_without(run)))
+    if run.judged:
+        yield 0, 0.0, text_pb("judged", np.array(_judged(run)))
     valued = {figure.name: figure for figure in run.figures if figure.value is not None}
     yield 0, run.wall_s or 0.0, _scalars({name: figure.value for name, figure in valued.items()})
     bounds = {f"{name}.{end}": getattr(figure, end) for name, figure in valued.items() for end in ("low", "high")}
@@ -60,3 +62,7 @@ def _without(run: Run) -> str:
     rows += [[code(name), "no series", escape(why)] for name, why in run.missing.items()]
     ended = f"{run.status}{f' ({run.cause})' if run.cause else ''}: {run.reason}" if run.reason else run.status
     return "\n".join([escape(ended), "", *(grid(["figure", "state", "reason"], rows) if rows else [])])
+
+
+def _judged(run: Run) -> str:
+    return "\n".join(grid(["figure", "judged"], [[code(name), escape(said)] for name, said in run.judged.items()]))

@@ -1,7 +1,9 @@
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
+from harness.compare.judgement import Judgement
 from harness.export.content import Content, Figure, content_of
 from harness.export.names import UNNAMEABLE
 from harness.report.model import ReportModel
@@ -94,3 +96,19 @@ def test_json_holds_an_infinite_value_as_a_word() -> None:
     text = json.dumps(content_of(report()).as_dict(), allow_nan=False)
     figures = [f for run in json.loads(text)["runs"] for f in run["figures"]]
     assert [f["name"] for f in figures if f["value"] == "Infinity"] == ["cost/cost_device_seconds"]
+
+
+def judged(**changes: Any) -> Judgement:
+    """What a judge may say of the first figure of the invented report."""
+    where = {"adapter": "trl", "baseline": "reference", "layout": "colocated_sync", "track": "free"}
+    what = {"measure": "decode_tokens_per_second", "variant": "", "unit": "tokens/s", "direction": "higher"}
+    told = {"state": "worse", "effect": 0.9, "low": 0.85, "high": 0.95, "pairs": 5, "explained_by": None}
+    return Judgement(**where | what | told | changes)
+
+
+def test_a_column_says_what_it_was_judged_to_be() -> None:
+    again = judged(baseline="trl@1.15.0", state="cannot tell", effect=None, reason="fewer than 3 pairs")
+    model = replace(report(), judgements=[judged(), again, judged(layout="elsewhere")])
+    told = {run.name: run.judged for run in content_of(model).runs if run.judged}
+    words = "worse against reference (0.900× [0.850, 0.950]); cannot tell against trl@1.15.0: fewer than 3 pairs"
+    assert told == {"trl.colocated_sync.free": {"throughput/decode_tokens_per_second": words}}

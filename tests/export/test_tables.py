@@ -11,9 +11,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from harness.compare.judgement import Explanation
 from harness.export.content import content_of
 from harness.export.tables import write_tables
 from harness.report.model import ReportModel
+from tests.export.test_content import judged
 from tests.report.reports import HOSTILE, report
 
 
@@ -83,3 +85,11 @@ def test_a_text_is_no_formula_and_stays_on_one_line(text: str, tmp_path: Path) -
     assert not said.startswith(("=", "+", "-", "@"))
     assert "\n" not in said
     assert "\x07" not in said
+
+
+def test_judgements_are_a_table_with_the_stage_that_explains_them(tmp_path: Path) -> None:
+    one = judged(explained_by=Explanation("decode", 0.02, 0.9))
+    write_tables(replace(report(), judgements=[one]), content_of(report()), tmp_path / "run")
+    (row,) = pd.read_csv(tmp_path / "run" / "judgements.csv").to_dict("records")
+    assert (row["state"], row["effect"], row["stage"], row["stage_seconds"]) == ("worse", 0.9, "decode", 0.02)
+    assert math.isnan(row["p"])

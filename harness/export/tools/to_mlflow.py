@@ -49,6 +49,7 @@ def write_run(
     tags |= {f"absent.{f['name']}": f["reason"] or f["state"] for f in run["figures"] if f["value"] is None}
     tags |= {f"absent.{name}": why for name, why in run["missing"].items()}
     tags |= {f"infinite.{f['name']}": f["value"] for f in run["figures"] if isinstance(f["value"], str)}
+    tags |= {f"judged.{name}": said for name, said in run["judged"].items()}
     made = client.create_run(experiment, start_time=began, run_name=run["name"])
     run_id: str = made.info.run_id
     write_all(client, run_id, "tags", iter(RunTag(key, cut(value)) for key, value in tags.items()))

@@ -42,7 +42,7 @@ def write_run(run: dict[str, Any], content: dict[str, Any]) -> int:
         project=content["run_id"],
         name=run["name"],
         group=run["group"],
-        config=run["parameters"] | {"rlaxes_run": told, "absent": absent, "units": units},
+        config=run["parameters"] | {"rlaxes_run": told, "absent": absent, "units": units, "judged": run["judged"]},
         embed=False,
         auto_log_cpu=False,
         auto_log_gpu=False,
@@ -56,7 +56,7 @@ def write_run(run: dict[str, Any], content: dict[str, Any]) -> int:
 
 def figures(run: dict[str, Any]) -> dict[str, float]:
     """Values by name, with the ends of their interval."""
-    found = {}
+    found: dict[str, float] = {}
     for figure in run["figures"]:
         ends = {"": figure["value"], ".low": figure["low"], ".high": figure["high"]}
         found |= {f"{figure['name']}{end}": float(value) for end, value in ends.items() if value is not None}

@@ -47,7 +47,7 @@ def write_run(run: dict[str, Any], content: dict[str, Any], folder: Path) -> Non
         group=content["run_id"],
         job_type=run["kind"],
         tags=[run["kind"], run["status"]],
-        config=run["parameters"] | {"rlaxes_run": told, "absent": absent, "units": units},
+        config=run["parameters"] | {"rlaxes_run": told, "absent": absent, "units": units, "judged": run["judged"]},
         settings=quiet,
     ) as written:
         for axis, names in AXES.items():
