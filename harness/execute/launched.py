@@ -49,7 +49,7 @@ def run_parts(
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    cells = [cell for part in parts for cell in part.cells()]
+    cells = [cell for part in parts for cell in part.cells]
     run.manifest |= {
         "rlaxes": rlaxes_version(),
         "profile": cells[0].config["profile"]["name"],
@@ -74,7 +74,7 @@ def run_parts(
 
 
 def _job(run: RunFolder, part: Part, asked: Mapping[str, Any]) -> Job:
-    keys = [cell.key for cell in part.cells()]
+    keys = [cell.key for cell in part.cells]
     given = {"folder": str(run.path.resolve()), "part": part.as_data(), "keys": keys, **asked}
     return Job(part.name, "harness.execute.part_job:run_part", given)
 
@@ -87,7 +87,7 @@ def _stopped(manifest: Mapping[str, Any] | None) -> bool:
 def _ended(run: RunFolder, part: Part) -> bool:
     """Whether its job came to its end: its manifest says so, and every cell has its row."""
     finished = (part_manifest(run.path, part.name) or {}).get("finished")
-    return bool(finished) and all(run.done(cell) is not None for cell in part.cells())
+    return bool(finished) and all(run.done(cell) is not None for cell in part.cells)
 
 
 def _wait_for_earlier(run: RunFolder, part: Part, say: Any) -> None:
@@ -126,7 +126,7 @@ def _rows(run: RunFolder, part: Part, manifest: Mapping[str, Any], died: str | N
     """The rows of a part; in a split each says which part it is of."""
     machine = (manifest.get("machine") or {}).get("id")
     reason = died or "it ended before all of its cells had"
-    done = [(cell, run.done(cell)) for cell in part.cells()]
+    done = [(cell, run.done(cell)) for cell in part.cells]
     rows = [row or _lost(run, cell, machine, reason) for cell, row in done if row or not _stopped(manifest)]
     return [row | {"part": part.name} for row in rows] if part.split else rows
 

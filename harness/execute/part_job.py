@@ -28,10 +28,10 @@ def run_part(folder: str, part: dict[str, Any], keys: list[str], judge: str | No
         CannotTell: the A/A test says that this machine could not tell a difference now.
     """
     planned = Part.from_data(part)
-    cells = planned.cells()
+    cells = planned.cells
     if [cell.key for cell in cells] != keys:
         raise UserError("the rlaxes, or a lock, on this machine is not the one that the run was planned with")
-    null = NullTest(planned.null_cells(), pkgutil.resolve_name(judge)) if judge else None
+    null = NullTest(planned.null_cells, pkgutil.resolve_name(judge)) if judge else None
     run = PartFolder.open(Path(folder), planned.name)
     try:
         work(run, cells, Console(stderr=True), null, Deaths() if redo else None)

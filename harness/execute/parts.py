@@ -3,6 +3,7 @@ turns, as a whole plan does."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ class Part:
     choices: list[Choice]
     split: bool
 
+    @cached_property
     def cells(self) -> list[PlannedCell]:
-        """Its cells in the order in which they run."""
+        """Its cells in the order in which they run, planned once: keys hold the code as it was then."""
         cells = plan_cells(self.choices)
         return [_beside(cell, self.name) for cell in cells] if self.split else cells
 
+    @cached_property
     def null_cells(self) -> list[PlannedCell]:
         """Those of its A/A test: each part has its own, since each runs on a machine of its own."""
         cells = plan_null(self.choices)

@@ -17,7 +17,7 @@ from harness.audit import check_run
 from harness.cluster.job import Job
 from harness.cluster.launchers import Ended
 from harness.commands.null_test import judge_null
-from harness.errors import CannotTell, UserError
+from harness.errors import CannotTell, RlaxesError, UserError
 from harness.execute import launched
 from harness.execute.compose import compose_choices
 from harness.execute.launched import run_parts
@@ -52,14 +52,14 @@ def test_each_part_of_a_split_has_a_reference_of_its_own() -> None:
     choices = compose_choices(["adapter=openrlhf,reference,trl,verl", "repeats=2", "null_test.pairs=3"])
     parts = parts_of(choices, "adapter")
     assert [part.name for part in parts] == ["openrlhf", "trl", "verl"]
-    order = [cell.cell_id.split(".")[0] for cell in parts[1].cells()]
+    order = [cell.cell_id.split(".")[0] for cell in parts[1].cells]
     assert order == ["reference~trl", "trl", "trl", "reference~trl"]
-    arms = [cell.cell_id.split(".")[0] for cell in parts[1].null_cells()]
+    arms = [cell.cell_id.split(".")[0] for cell in parts[1].null_cells]
     assert arms == ["null-a~trl", "null-b~trl", "null-b~trl", "null-a~trl", "null-a~trl", "null-b~trl"]
-    ids = [cell.cell_id for part in parts for cell in part.cells()]
+    ids = [cell.cell_id for part in parts for cell in part.cells]
     assert len(set(ids)) == len(ids)
-    whole = {cell.key for part in parts_of(choices, "none") for cell in part.cells()}
-    assert {cell.key for part in parts for cell in part.cells()} == whole
+    whole = {cell.key for part in parts_of(choices, "none") for cell in part.cells}
+    assert {cell.key for part in parts for cell in part.cells} == whole
     data = json.loads(json.dumps(parts[1].as_data()))
     assert Part.from_data(data) == parts[1]
 
@@ -108,16 +108,22 @@ def _kill_after_first_cell(output: Path) -> None:
 
 
 def _in_this_process(jobs: Sequence[Job], *_: Any) -> list[Ended]:
+    """What a launcher does, without its processes."""
+    ended = []
     for job in jobs:
-        pkgutil.resolve_name(job.call)(**job.given)
-    return [Ended(job.name, None, None) for job in jobs]
+        try:
+            pkgutil.resolve_name(job.call)(**job.given)
+            ended.append(Ended(job.name, None, None))
+        except RlaxesError as error:
+            ended.append(Ended(job.name, None, str(error)))
+    return ended
 
 
 def _two_parts(output: Path) -> tuple[RunFolder, list[Part], dict[str, Any]]:
     words = [*SMALL, "repeats=1"]
     other = compose_choices([*words, "track=fixed_length"])
     parts = [Part("one", compose_choices(words), split=True), Part("two", other, split=True)]
-    run = open_run(output, [cell for part in parts for cell in part.cells()])
+    run = open_run(output, [cell for part in parts for cell in part.cells])
     return run, parts, compose_choices(LOCAL)[0].config["launcher"]
 
 
@@ -166,6 +172,7 @@ def test_another_rlaxes_on_the_machine_of_a_job_is_said(tmp_path: Path, monkeypa
 
     whole = launched._job
     monkeypatch.setattr(launched, "_job", other)
+    monkeypatch.setattr(launched, "launch", _in_this_process)
     folder = run_session(compose_choices([*LOCAL, "repeats=1", f"output={tmp_path}"]), QUIET)
     (row,) = _manifest(folder)["cells"]
     assert (row["status"], row["cause"], row["machine"]) == ("not_run", "infrastructure", None)
@@ -174,8 +181,9 @@ def test_another_rlaxes_on_the_machine_of_a_job_is_said(tmp_path: Path, monkeypa
 
 def test_a_job_of_an_earlier_command_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launched, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(launched, "launch", _in_this_process)
     choices = compose_choices([*LOCAL, "repeats=1", f"output={tmp_path}"])
-    run = open_run(tmp_path, parts_of(choices, "none")[0].cells())
+    run = open_run(tmp_path, parts_of(choices, "none")[0].cells)
     run.release()
     held = lock_part(run.path, "all")
     assert held is not None
