@@ -41,8 +41,8 @@ while True:
         pass
     time.sleep(random.uniform(0.5, 4.0))
 """
-SETTINGS = ("repeats=10", "task.steps=40", "task.warmup_steps=5")
-"""What the cases run with where no settings are given."""
+SETTINGS = ("task.steps=40", "task.warmup_steps=5")
+"""What the cases run with where the words do not say, beside their own number of pairs."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,14 @@ class Case:
     file: str
     replaced: tuple[tuple[str, str], ...]
     wanted: int
+    pairs: int = 15
     loaded: bool = False
+
+    def settings(self, given: Sequence[str]) -> list[str]:
+        """As on the command line of rlaxes."""
+        keys = {word.partition("=")[0] for word in given}
+        own = [word for word in (f"repeats={self.pairs}", *SETTINGS) if word.partition("=")[0] not in keys]
+        return [*own, *given]
 
 
 _HARMLESS = (("norm, applied = None, False", "applied, norm = False, None"),)
@@ -61,7 +68,7 @@ CASES = (
     Case("slow", TRAINER, ((BEGIN, f"{BEGIN}            begun = time.perf_counter_ns()\n"), (END, WAIT + END)), 1),
     Case("docs", "docs/environments.md", (("# Where do the frameworks live?", "# Where frameworks live"),), 0),
     Case("same", TRAINER, _HARMLESS, 0),
-    Case("load", TRAINER, _HARMLESS, 2, loaded=True),
+    Case("load", TRAINER, _HARMLESS, 2, pairs=5, loaded=True),
 )
 
 
@@ -115,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", help="of slow, docs, same, load; none: all")
     parser.add_argument("--output", type=Path, default=Path("runs"), help="the folder for run folders")
-    parser.add_argument("--settings", nargs="*", default=SETTINGS, help="as on the command line of rlaxes")
+    parser.add_argument("--settings", nargs="*", default=(), help="as on the command line of rlaxes")
     asked = parser.parse_args()
     wrong = []
     with tempfile.TemporaryDirectory() as name:
@@ -126,7 +133,7 @@ def main() -> None:
             plant(repository, case)
             started = time.monotonic()
             with random_load() if case.loaded else contextlib.nullcontext():
-                code, told = track(repository, asked.settings, asked.output.resolve())
+                code, told = track(repository, case.settings(asked.settings), asked.output.resolve())
             _show(case, code, told, time.monotonic() - started)
             if code != case.wanted:
                 wrong.append(case.name)

@@ -17,7 +17,7 @@ from harness.execute.version import Version
 from harness.execute.versions import find_version
 
 REPEATS = 10
-"""Pairs where the words do not say: five of them, at a noise of 2 %, would miss a change of 5 % in one part of a step."""
+"""Pairs where the words do not say: five, at a noise of 2 %, would miss a change of 5 % in one part of a step."""
 
 
 @dataclass(frozen=True)
