@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.report.seals import SEAL
 from harness.report.site.documents import Rendered, render_document
 from harness.report.site.pages import Pages
-from harness.report.site.reading import UNREADABLE, Broken, Results, Run, read_results, why
+from harness.report.site.reading import UNREADABLE, Broken, Results, Run, broken, read_results
 from harness.report.site.rows import rows_of
 from harness.report.site.scripts import script
 from harness.report.site.search import entries_of
@@ -78,13 +78,13 @@ def _write(found: Results, results: Path, folder: Path, adapters: Mapping[str, M
     return len(found.runs), len(documents)
 
 
-def _run(run: Run, pages: Pages, folder: Path, broken: list[Broken]) -> bool:
+def _run(run: Run, pages: Pages, folder: Path, found: list[Broken]) -> bool:
     """One run's folder; False where its report lacks something that its page needs."""
     try:
         files = [name for name in COPIED if (run.path / name).is_file()]
         page, data = pages.run(run, files), script(run.folder, rows_of(run))
     except (*UNREADABLE, TemplateError) as error:
-        broken.append(Broken(f"{run.folder}/report.json", why(error, run.path.parent)))
+        found.append(broken(f"{run.folder}/report.json", error, run.path.parent))
         return False
     place = folder / "results" / run.folder
     place.mkdir(parents=True)
@@ -121,7 +121,7 @@ def _documents(found: Results, results: Path, folder: Path, pages: Pages) -> lis
         try:
             page = render_document(document, place)
         except UNREADABLE as error:
-            found.broken.append(Broken(document.name, why(error, results)))
+            found.broken.append(broken(document.name, error, results))
             continue
         target = folder / "results" / PurePosixPath(document.name).with_suffix(".html")
         target.parent.mkdir(parents=True, exist_ok=True)

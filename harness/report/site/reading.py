@@ -100,24 +100,24 @@ def read_results(folder: Path) -> Results:
         try:
             found.runs.append(_run(path, name.parent.as_posix(), found.changed))
         except UNREADABLE as error:
-            found.broken.append(Broken(name.as_posix(), why(error, folder)))
+            found.broken.append(broken(name.as_posix(), error, folder))
     for path in sorted(folder.rglob("*.md")):
         if _is_page(path, folder):
             name = path.relative_to(folder)
             try:
                 found.documents.append(_document(path, name.as_posix()))
             except UNREADABLE as error:
-                found.broken.append(Broken(name.as_posix(), why(error, folder)))
+                found.broken.append(broken(name.as_posix(), error, folder))
     if not (found.runs or found.documents or found.broken):
         raise UserError(f"nothing is published in {folder}: `rlaxes publish RUN` writes a run there")
     found.runs.sort(key=lambda run: run.report.created, reverse=True)
     return found
 
 
-def why(error: Exception, folder: Path) -> str:
+def broken(name: str, error: Exception, results: Path) -> Broken:
     """One line for a person, without the place of the results on this machine."""
     said = str(error) if isinstance(error, UserError) else f"not as rlaxes writes it: {type(error).__name__}: {error}"
-    return " ".join(said.replace(f"{folder}/", "").split())
+    return Broken(name, " ".join(said.replace(f"{results}/", "").replace(f"{name} ", "it ").split()))
 
 
 def _run(path: Path, folder: str, changed: Sequence[str]) -> Run:
@@ -140,7 +140,7 @@ def _without_withdrawn(row: Row, corrections: Sequence[Correction]) -> Row:
     for correction in corrections:
         if correction.withdrawn and correction.touches(row):
             nothing = {"value": None, "low": None, "high": None, "ratio": None, "detectable": None, "repeats": ()}
-            said = f"withdrawn on {correction.line()}"
+            said = correction.line()
             return replace(row, **nothing, n=0, state="not measured", reason=said)  # type: ignore[arg-type]
     return row
 

@@ -148,7 +148,7 @@ def test_two_runs_of_the_same_work_on_the_same_machine(opened: Opened) -> None:
     assert [fact.split() for fact in facts] == [["at", "the", "time:", "trl", "1.15.0", "1.16.0"]]
     row = page.locator("#sides tr", has=page.get_by_text("Output tokens/s", exact=True))
     assert "1.00×" in row.inner_text()
-    assert "withdrawn on 2026-12-01" in page.locator("#sides tr", has_text="Policy lag, largest").inner_text()
+    assert "2026-12-01, withdrawn" in page.locator("#sides tr", has_text="Policy lag, largest").inner_text()
     assert "was corrected" in page.locator("#between").inner_text()
     assert page.locator("#pictures img").count() == 2
     page.wait_for_function("[...document.images].every((image) => image.naturalWidth > 0)")

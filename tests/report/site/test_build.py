@@ -122,7 +122,7 @@ def test_corrections_stand_above_and_a_withdrawn_figure_is_no_number(site: Path)
     run = (site / f"results/2026-11-28/cpu/{FIRST}/index.html").read_text(encoding="utf-8")
     assert run.index("Corrected after it was published") < run.index("What to distrust first")
     assert "&lt;script&gt;" in run
-    assert "withdrawn on 2026-12-01" in run
+    assert "2026-12-01, withdrawn (trl/*/*/lag_max)" in run.partition("What to distrust first")[2]
     data = (site / f"results/2026-11-28/cpu/{FIRST}/rows.js").read_text(encoding="utf-8")
     content = json.loads(f"[{data.removeprefix('rlaxes.take(').strip().removesuffix(');')}]")[1]
     rows = [row for row in content["columns"]["trl.colocated_sync.free"]["rows"] if row[0] == "lag_max"]
