@@ -1,5 +1,6 @@
 """The command that reads dated reports as lines of time: history."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -17,12 +18,15 @@ from harness.ingest.keymap import KEYS_FILE
 from harness.measure.api import catalogue
 from harness.report.dated import read_reports
 from harness.report.framework_map import MapEntry, framework_map
-from harness.report.history import History, Line, Wanted, history_of
+from harness.report.history import History, Wanted, history_of
+from harness.report.history_lines import Line
 from harness.report.history_words import head_of, moved_words, point_words, title_of, verdict_of
 from harness.report.hook_facts import HookFact, hook_facts
 from harness.report.map_pages import said_before
 
-FILTERS = ("adapter", "layout", "track", "measure")
+NAMES = ("adapter", "layout", "track", "measure")
+FILTERS = (*NAMES, "since")
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MOST_POINTS = 6
 """Of a line in a terminal, the newest; the page and `--json` have all."""
 
@@ -30,7 +34,8 @@ MOST_POINTS = 6
 @one_line_errors
 def history(
     words: Annotated[
-        list[str] | None, typer.Argument(help="Folders of results or runs; adapter=, layout=, track=, measure=.")
+        list[str] | None,
+        typer.Argument(help="Folders of results or runs; adapter=, layout=, track=, measure=, since=DAY."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the history as one HTML page.")] = None,
     as_json: AsJson = False,
@@ -82,8 +87,11 @@ def _wanted(chosen: dict[str, list[str]]) -> Wanted:
     known = {kind.tag for kind in catalogue()}
     if unknown := [name for name in chosen.get("measure", ()) if name.partition("[")[0] not in known]:
         raise UserError(f"there is no figure {unknown[0]}; docs/measures.md has them all")
-    names = {key: frozenset(chosen[key]) if key in chosen else None for key in FILTERS}
-    return Wanted(names["measure"], names["adapter"], names["layout"], names["track"])
+    names = {key: frozenset(chosen[key]) if key in chosen else None for key in NAMES}
+    (since,) = chosen.get("since", [""])[-1:]
+    if since and not DAY.fullmatch(since):
+        raise UserError(f"since={since} is no day: write YYYY-MM-DD")
+    return Wanted(names["measure"], names["adapter"], names["layout"], names["track"], since)
 
 
 def _declared(labels: Sequence[str] | None) -> list[str]:
@@ -134,7 +142,7 @@ def _print_declared(
     hooks: Sequence[HookFact], axes: Sequence[MapEntry], keys: Sequence[KeyChange], console: Console, *, whole: bool
 ) -> None:
     console.print()
-    console.print("hook points", style="bold")
+    console.print("hook points" if hooks else "hook points: no run tells of any", style="bold")
     for fact in hooks:
         seen = "; ".join(fact.gone) or "all there"
         console.print(f"  {fact.adapter} {fact.version}: {seen} ({fact.date}, {fact.run})")
@@ -142,11 +150,11 @@ def _print_declared(
         console.print(f"{sum(len(entry.changed) for entry in axes)} changes of axes and {len(keys)} of native keys are")
         console.print("known from the sources of the frameworks: `rlaxes history adapter=NAME` shows one's")
         return
-    console.print("axes", style="bold")
+    console.print("axes" if axes else "axes: no change is known", style="bold")
     for entry in axes:
         for former in entry.changed:
             console.print(f"  {entry.adapter} {entry.axis}: {said_before(former)}")
-    console.print("native keys", style="bold")
+    console.print("native keys" if keys else "native keys: no change is known", style="bold")
     for (framework, version), changes in groupby(keys, key=lambda change: (change.framework, change.version)):
         _print_keys(f"  {framework} {version}: ", list(changes), console)
 

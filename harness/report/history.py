@@ -8,7 +8,7 @@ version, its lock, rlaxes itself, Python and the kernel.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from harness.compare.change_points import Change, change_points, too_few
@@ -18,6 +18,7 @@ from harness.compare.statistics import median_interval
 from harness.measure.values import json_number
 from harness.report.corrections import is_withdrawn
 from harness.report.dated import DatedReport
+from harness.report.history_lines import Line, Moved, Point
 
 WORK = ("task", "model", "layout", "track", "adapter", "profile", "seed", "observer", "recipe")
 """The parts of a configuration that decide the work of a cell."""
@@ -27,100 +28,21 @@ Flat: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Point:
-    """A figure of one run.
-
-    Attributes:
-        date: when the run began, ISO 8601.
-        value, low, high, n: as in its row; a figure that was not comparable with the reference has its interval anew.
-        state: of its row.
-        context: what may change along a line, by name (`framework`, `lock`, `rlaxes`, `python`, `kernel`).
-        corrections: the remarks that were published about it.
-    """
-
-    run: str
-    date: str
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    state: str
-    context: dict[str, str]
-    corrections: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Moved:
-    """A change of level between two neighbouring points.
-
-    Attributes:
-        what: everything recorded that differs between the two runs, in words; empty where nothing does.
-    """
-
-    run_before: str
-    run_after: str
-    date: str
-    before: float
-    after: float
-    ratio: float | None
-    what: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Line:
-    """Points that may be joined.
-
-    Attributes:
-        settings: the first digits of the hash of everything that decides the work.
-        begins: what differs from the line before it at the same place; empty for the first.
-        moved: the changes of level.
-        detectable: the smallest change that would have been found (`harness.compare.change_points.Searched`).
-        unsearched: why no change was searched for, or None.
-    """
-
-    adapter: str
-    layout: str
-    track: str
-    measure: str
-    variant: str
-    title: str
-    unit: str
-    direction: str
-    machine: str
-    settings: str
-    points: tuple[Point, ...]
-    begins: tuple[str, ...] = ()
-    moved: tuple[Moved, ...] = ()
-    detectable: float | None = None
-    unsearched: str | None = None
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """What cells it is of, but for their settings."""
-        return self.adapter, self.layout, self.track, self.machine
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; infinities are strings."""
-        points = [asdict(point) | {key: json_number(getattr(point, key)) for key in NUMBERS} for point in self.points]
-        return asdict(self) | {"points": points}
-
-
-NUMBERS = ("value", "low", "high")
-
-
-@dataclass(frozen=True)
 class Wanted:
     """What a history is asked for; None: any.
 
     Attributes:
         measures: tags, or tags with a variant (`t_seq_part_seconds[train]`); None: the measures that a verdict may rest
             on (`harness.compare.gates`).
+        since: a day, YYYY-MM-DD: lines without a point from then on, and changes before it, are not shown. All points
+            are searched.
     """
 
     measures: frozenset[str] | None = None
     adapters: frozenset[str] | None = None
     layouts: frozenset[str] | None = None
     tracks: frozenset[str] | None = None
+    since: str = ""
 
     def asks(self, row: Row) -> bool:
         """Whether it asks for that row."""
@@ -176,8 +98,13 @@ def history_of(reports: Sequence[DatedReport], wanted: Wanted) -> History:
         for group in by_settings.values():
             history.lines.append(_line(group, before, history.searched))
             before = group
+    history.lines = [_since(line, wanted.since) for line in history.lines if line.points[-1].date >= wanted.since]
     history.lines.sort(key=lambda line: (line.cells, line.points[0].date, line.settings))
     return history
+
+
+def _since(line: Line, day: str) -> Line:
+    return replace(line, moved=tuple(moved for moved in line.moved if moved.date >= day))
 
 
 def _found(reports: Iterable[DatedReport], wanted: Wanted, left_out: list[str]) -> Iterator[_Found]:

@@ -12,7 +12,8 @@ from harness.compare.change_points import ALARM, LEAST_POINTS, LEAST_SEGMENT
 from harness.report import format as fmt
 from harness.report.figures import style
 from harness.report.framework_map import MapEntry
-from harness.report.history import History, Line
+from harness.report.history import History
+from harness.report.history_lines import Line
 from harness.report.history_words import head_of, moved_words, point_words, title_of, verdict_of
 from harness.report.hook_facts import HookFact
 from harness.report.html import environment

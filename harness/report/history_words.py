@@ -1,13 +1,13 @@
 """A history in words, for the terminal and the page."""
 
 from harness.report import format as fmt
-from harness.report.history import Line, Moved, Point
+from harness.report.history_lines import Line, Moved, Point
 
 
 def head_of(line: Line) -> str:
     """What lines are of, in a line: those with the same head are of the same cells."""
-    words = (line.adapter, fmt.words(line.layout), fmt.words(line.track), line.machine, f"settings {line.settings}")
-    return " · ".join(words)
+    cells = (line.adapter, fmt.words(line.layout), fmt.words(line.track))
+    return " · ".join((*cells, f"machine {line.machine}", f"settings {line.settings}"))
 
 
 def title_of(line: Line) -> str:

@@ -114,6 +114,16 @@ def test_a_change_says_what_changed_beside_it(moved: Path) -> None:
     assert verdict_of(line).startswith("one change; one of ")
 
 
+@pytest.mark.parametrize(
+    ("since", "lines", "moved_lines"), [("2026-12-07", 1, 1), ("2026-12-08", 1, 0), ("2027", 0, 0)]
+)
+def test_since_a_day(moved: Path, since: str, lines: int, moved_lines: int) -> None:
+    history = _history(moved, since=since)
+    assert len(history.lines) == lines
+    assert sum(bool(line.moved) for line in history.lines) == moved_lines
+    assert all(len(line.points) == 12 for line in history.lines)
+
+
 def test_the_page_shows_it_and_escapes_what_is_not_ours(moved: Path) -> None:
     facts = [HookFact("trl", "1<b>", "2026-12-01", "run", ("gone <i>",))]
     keys = [{"framework": "trl", "version": "1", "line": "<u>x", "source": "s", "date": "d"}]
