@@ -4,11 +4,18 @@ Half of the GPUs roll out, four to a replica; half train. A failure of a trainer
 ends that replica. The rates are chosen so that both halves could be busy; no machine and no framework is meant.
 """
 
+import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from harness.cluster.job import Job
+from harness.cluster.launchers import launch
+from harness.execute.compose import compose_choices
+from harness.execute.machine import usable_cores
 from harness.simulate.profiles import settings_of
 from harness.simulate.settings import Settings
 from harness.simulate.simulate import simulate
@@ -167,11 +174,31 @@ def line(found: Mapping[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def row_of(kind: str, devices: int) -> dict[str, Any]:
+    """The figures of one size of the sweep of that name; what a job calls."""
+    (found,) = [one for one in KINDS if one.name == kind]
+    return row(found, devices, found.short.get(devices, DAY))
+
+
 def main() -> None:
-    """Print a table for each sweep, a row as soon as it is there."""
+    """Simulate every size of every sweep, as many at once as there are cores, and print a table for each sweep."""
+    asked = [(kind.name, devices) for kind in KINDS for devices in kind.sizes]
+    jobs = [
+        Job(
+            f"{name}-{devices}".replace(" ", "-"),
+            "benchmarks.simulated_scale:row_of",
+            {"kind": name, "devices": devices},
+        )
+        for name, devices in asked
+    ]
+    launcher = compose_choices(["launcher=submitit_local"])[0].config["launcher"]
+    with tempfile.TemporaryDirectory() as folder:
+        ended = launch(jobs, Path(folder), launcher, usable_cores(), lambda text: print(text, file=sys.stderr))
+    found = dict(zip(asked, ended, strict=True))
     for kind in KINDS:
         print(f"\n## {kind.name.capitalize()}: {kind.says}\n")
         print("| " + " | ".join(title for title, _ in COLUMNS.values()) + " |")
         print("|" + "---|" * len(COLUMNS))
         for devices in kind.sizes:
-            print(line(row(kind, devices, kind.short.get(devices, DAY))), flush=True)
+            one = found[kind.name, devices]
+            print(line(one.result) if one.died is None else f"{devices:,} GPUs: {one.died}")

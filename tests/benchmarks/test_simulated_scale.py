@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.simulated_scale import DAY, DEVICE_HOURS, KINDS, line, row, scaled
+from benchmarks.simulated_scale import DAY, DEVICE_HOURS, KINDS, line, row, row_of, scaled
 from harness.simulate.simulate import simulate
 
 ASYNCHRONOUS, SYNCHRONOUS, FIXED = KINDS
@@ -27,6 +27,10 @@ def test_a_barrier_idles_more_the_more_gpus_there_are_and_a_queue_does_not() -> 
     assert all(found["idle"] < 0.3 for found in queue)
     assert queue[1]["lag_mean"] == pytest.approx(queue[0]["lag_mean"], rel=0.25)
     assert line(queue[0]).count("|") == line(barrier[1]).count("|")
+
+
+def test_a_job_simulates_a_size_of_its_sweep() -> None:
+    assert row_of("synchronous", 8) | {"cpu": 0} == row(SYNCHRONOUS, 8, DAY) | {"cpu": 0}
 
 
 def test_lag_grows_with_the_gpus_where_the_batch_does_not() -> None:
