@@ -1,13 +1,16 @@
 """`compare`, as a user meets it: the A/A test's exit code, cells added, failed ones run again."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from harness.cli import app
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "compare.md"
 SMALL = ["adapter=fake", "task.steps=4", "task.warmup_steps=1", "repeats=1"]
 
 
@@ -49,3 +52,17 @@ def test_redo_failed_says_that_cells_failed_before(tmp_path: Path) -> None:
     assert again.exit_code == 3
     said = [caution["text"] for caution in _report(again)["cautions"] if caution["about"] == "run"]
     assert any("was run again after it failed" in text for text in said), said
+
+
+def test_the_commands_of_the_page_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line of its blocks is understood, with the fake adapter in place of real ones, and a run to add to."""
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["run", "adapter=fake", "task.steps=2", "task.warmup_steps=0"]).exit_code == 0
+    blocks = re.findall(r"^```\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line.partition("#")[0].split() for block in blocks for line in block.splitlines()]
+    assert len(lines) >= 6
+    for rlaxes, *words in lines:
+        assert rlaxes == "rlaxes"
+        said = [re.sub(r"^adapter=.*", "adapter=fake", word).replace("RUN", "latest") for word in words]
+        done = CliRunner().invoke(app, [*said, *([] if "--cfg" in said else ["--cfg"])])
+        assert done.exit_code == 0, done.output
