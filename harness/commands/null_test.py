@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from harness.compare.controls import foreign_limit
 from harness.compare.null_test import NullTest
 from harness.execute.null_plan import ARMS
 
@@ -14,4 +15,4 @@ def judge_null(run: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     arms, facts = null_results(run, manifest), manifest["null_test"]
     first, second = (arms[arm] for arm in ARMS)
     said = {"adapter": facts["adapter"], "max_noise": facts["max_noise"], "cells": facts["cells"]}
-    return NullTest.of(first, second, **said).as_dict()
+    return NullTest.of(first, second, **said, foreign_limit=foreign_limit(manifest)).as_dict()

@@ -17,6 +17,8 @@ from harness.measure.columns import Array
 
 CONFIDENCE = 0.95
 POWER = 0.8
+_LARGEST = 700.0
+"""A logarithm up to which a double holds the number."""
 _NODES = 200
 """Of the rule that averages over what the spread might be estimated as: the power is right to 0.001."""
 
@@ -42,13 +44,17 @@ class Effect:
     @property
     def ratio(self) -> float:
         """The geometric mean ratio."""
-        return math.exp(self.shift)
+        return _exp(self.shift)
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval of `shift`."""
+        return float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.error
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % interval."""
-        half = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.error
-        return math.exp(self.shift - half), math.exp(self.shift + half)
+        """The 95 % interval of the ratio."""
+        return _exp(self.shift - self.half), _exp(self.shift + self.half)
 
     @property
     def p(self) -> float:
@@ -56,6 +62,11 @@ class Effect:
         if self.error == 0:
             return 0.0 if self.shift else 1.0
         return float(2 * stdtr(self.degrees, -abs(self.shift) / self.error))
+
+
+def _exp(shift: float) -> float:
+    """Infinite where a double cannot hold it: of two or three pairs that vary by orders of magnitude."""
+    return math.exp(shift) if shift < _LARGEST else math.inf
 
 
 def paired_effect(subject: Sequence[float], baseline: Sequence[float]) -> Effect:
@@ -116,7 +127,7 @@ def detectable(effect: Effect, level: float, margin: float) -> float:
     if effect.error == 0:
         return margin
     most = bound + (3 * float(stdtrit(effect.degrees, 1 - level / 2)) + 4) * effect.error
-    return math.expm1(float(brentq(lambda shift: power(shift, effect, level, bound) - POWER, 0.0, most)))
+    return _exp(float(brentq(lambda shift: power(shift, effect, level, bound) - POWER, 0.0, most))) - 1
 
 
 def holm(found: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:

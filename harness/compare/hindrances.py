@@ -78,7 +78,7 @@ def _other_work(
 def doubt(cells: Sequence[CellResult], null: NullTest | None, foreign_limit: float) -> str | None:
     """Why no difference and no sameness may be told from what was measured, or None."""
     if null is not None and (null.failed or null.noise is None):
-        return f"the A/A test: {null.failed or 'it has not ended'}"
+        return f"after this A/A test there is no verdict: {null.failed or 'it has not ended'}"
     return disturbance([cell for cell in cells if cell.status == "ok"], foreign_limit)
 
 

@@ -83,16 +83,22 @@ def judge(
     return _concluded(drafts, groups, rule)
 
 
-def judge_all(cells: Sequence[CellResult], baseline: str, nulls: Mapping[str, NullTest]) -> list[Judgement]:
+def judge_all(
+    cells: Sequence[CellResult], baseline: str, nulls: Mapping[str, NullTest], foreign_limit: float = FOREIGN_LIMIT
+) -> list[Judgement]:
     """Hold every other system against one, in the order of their names, each against the cells of it that ran in the
     same place. Each is a comparison of its own.
 
     Args:
         nulls: the A/A tests by their place: what one shows of its machine says nothing of another.
+        foreign_limit: as in `judge`.
     """
-    places = {cell.adapter: cell.place for cell in cells}
-    pairs = [(subject, label_at(baseline, place), nulls.get(place)) for subject, place in sorted(places.items())]
-    return [one for subject, its, null in pairs if subject != its for one in judge(cells, subject, its, null)]
+    found: list[Judgement] = []
+    for subject, place in sorted({cell.adapter: cell.place for cell in cells}.items()):
+        its = label_at(baseline, place)
+        if subject != its:
+            found += judge(cells, subject, its, nulls.get(place), foreign_limit=foreign_limit)
+    return found
 
 
 def _drafts(groups: dict[GroupKey, list[CellResult]], key: GroupKey, baseline: str, rule: _Rule) -> list[_Draft]:
@@ -190,8 +196,8 @@ def _verdict(found: Judgement, effect: Effect, doubt: str | None, sought: float)
         better = (effect.shift < 0) == (found.direction == "lower")
         return replace(found, state="better" if better else "worse")
     if found.detectable > sought:
-        why = f"it could not have found less than {found.detectable:.1%}, and {100 * sought:g}% is sought"
-    elif max(map(abs, map(math.log, effect.interval))) > math.log1p(sought):
+        why = f"it could not have found less than {_size(found.detectable)}, and {100 * sought:g}% is sought"
+    elif abs(effect.shift) + effect.half > math.log1p(sought):
         low, high = (bound - 1 for bound in effect.interval)
         why = f"its interval, {low:+.1%} to {high:+.1%}, holds a change of the {100 * sought:g}% that is sought"
     else:
@@ -200,6 +206,10 @@ def _verdict(found: Judgement, effect: Effect, doubt: str | None, sought: float)
         )
         return replace(found, state="no change", reason=_joined(small, found.reason))
     return replace(found, reason=_joined(why, found.reason))
+
+
+def _size(change: float) -> str:
+    return f"{change:.1%}" if change < 1 else f"a factor of {1 + change:.3g}"
 
 
 def _joined(*parts: str) -> str:

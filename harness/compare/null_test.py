@@ -94,7 +94,7 @@ def _effects(first: Sequence[CellResult], second: Sequence[CellResult]) -> dict[
 
 def _too_noisy(noise: float | None, most: float, pairs: int) -> str | None:
     if noise is None or pairs < LEAST_PAIRS:
-        return f"the A/A test has {pairs} pairs that ended well, and takes {LEAST_PAIRS}"
+        return f"{pairs} pairs of the A/A test ended well, and it takes {LEAST_PAIRS}"
     if noise > most:
         return f"the same thing varies by {noise:.1%} from run to run, more than the {most:.1%} that is allowed"
     return None
@@ -105,5 +105,5 @@ def _differs(effects: dict[str, Effect]) -> str | None:
     adjusted = holm({name: effect.p for name, effect in effects.items()}, weights_of(effects))
     for name, effect in effects.items():
         if adjusted[name] < LEVEL and abs(effect.shift) > math.log1p(STATED_MARGIN):
-            return f"the A/A test found a difference where there is none: {name} {effect.ratio - 1:+.1%}"
+            return f"one thing measured as two differs in {name} by {effect.ratio - 1:+.1%}"
     return None

@@ -190,6 +190,8 @@ def _check_null_test(asked: Config) -> None:
         raise UserError(f"null_test.pairs={pairs}: it has to be 0 (none), or a whole number of at least {LEAST_PAIRS}")
     if not isinstance(noise, float | int) or noise <= 0:
         raise UserError(f"null_test.max_noise={noise}: it has to be a number above 0, e.g. 0.1 for 10 %")
+    if not isinstance(asked["max_foreign"], float | int) or asked["max_foreign"] < 0:
+        raise UserError(f"null_test.max_foreign={asked['max_foreign']}: it has to be a number of cores, e.g. 0.25")
 
 
 def validate(config: Config) -> None:

@@ -11,6 +11,7 @@ from harness.audit import check_run
 from harness.audit.own import own_findings
 from harness.audit.violation import Violation
 from harness.compare.api import compare_rows, learning_checks
+from harness.compare.controls import foreign_limit
 from harness.compare.judge import Judgement, judge_all
 from harness.compare.null_test import NullTest
 from harness.compare.places import label_at
@@ -98,7 +99,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
 def _judgements(manifest: Mapping[str, Any], measured: Measured) -> list[Judgement]:
     """Against the baseline that the manifest names, which in a comparison is the reference loop."""
     nulls = {place: NullTest.from_dict(said) for place, said in _null_tests(manifest).items()}
-    return judge_all(measured.results, manifest.get("baseline", REFERENCE), nulls)
+    return judge_all(measured.results, manifest.get("baseline", REFERENCE), nulls, foreign_limit(manifest))
 
 
 def _null_tests(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The judgements of a run, for people: each system held against its baseline in the measures named in advance."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -21,6 +21,7 @@ JUDGED = (
     "anything was measured stand here; all others are described, and have no verdict. The order is that of the names: "
     "nothing is ranked."
 )
+ALL = "all that is judged"
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,13 @@ def baselines(model: ReportModel) -> str:
 
 
 def judged_view(model: ReportModel) -> list[JudgedLine]:
-    """By system, and within one in the order of the gates."""
-    return [_line(model, judgement) for judgement in model.judgements]
+    """By system, and within one in the order of the gates; what holds for all of a system alike is one line."""
+    lines = []
+    for _, group in groupby(model.judgements, key=system_of):
+        own = list(group)
+        alike = len(own) > 1 and own[0].effect is None and len({(one.state, one.reason) for one in own}) == 1
+        lines += [replace(_line(model, own[0]), measure=ALL)] if alike else [_line(model, one) for one in own]
+    return lines
 
 
 def _line(model: ReportModel, found: Judgement) -> JudgedLine:
@@ -87,17 +93,19 @@ def _signed(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share as `3.1 %`."""
-    return fmt.NOTHING if share is None else f"{100 * share:.1f} %"
+    """A relative change as `3.1 %`, or as a factor from a doubling on."""
+    if share is None:
+        return fmt.NOTHING
+    return f"{100 * share:.1f} %" if share < 1 else fmt.times(1 + share)
 
 
 def explained(found: Judgement) -> str:
-    """Which stage a change comes from, e.g. `decode: 83.0 % of it, +12 ms a step`."""
+    """Which stage a change comes from, e.g. `decode: 83 % of it, +12 ms a step`."""
     if found.explained_by is None:
         return ""
     stage, seconds = fmt.words(found.explained_by.stage), abs(found.explained_by.seconds)
     sign = "+" if found.explained_by.seconds > 0 else "−"
-    return f"{stage}: {percent(found.explained_by.share)} of it, {sign}{fmt.quantity(seconds, 's')} a step"
+    return f"{stage}: {100 * found.explained_by.share:.0f} % of it, {sign}{fmt.quantity(seconds, 's')} a step"
 
 
 def null_words(null: dict[str, Any]) -> str:

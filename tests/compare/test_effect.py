@@ -53,6 +53,12 @@ def test_the_unit_is_nothing(both: tuple[list[float], list[float]], factor: floa
     assert scaled.shift == pytest.approx(paired_effect(*both).shift, abs=1e-9)
 
 
+def test_orders_of_magnitude_are_no_error_of_arithmetic() -> None:
+    effect = paired_effect([1e-300, 1e300], [1.0, 1.0])
+    assert effect.interval == (0.0, math.inf)
+    assert detectable(effect, 0.01, 0.02) == math.inf
+
+
 @pytest.mark.parametrize("values", [[2.0, 2.0, 2.0], [3.0, 3.0, 3.0]])
 def test_what_agrees_to_the_last_digit_has_no_error(values: list[float]) -> None:
     for found in (paired_effect(values, [2.0] * 3), welch_effect(values, [2.0] * 3)):

@@ -28,6 +28,7 @@ def test_lists_of_adapters_make_a_choice_each_in_the_order_of_names() -> None:
         ("task.minibatches=7", "does not divide the"),
         ("task.temperature=0", "task.temperature=0: it has to be above 0"),
         ("price=custom", "has no value"),
+        ("null_test.max_foreign=-1", "null_test.max_foreign=-1: it has to be a number of cores"),
     ],
 )
 def test_a_wrong_word_gets_one_clear_line(word: str, message: str) -> None:

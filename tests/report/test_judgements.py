@@ -54,7 +54,7 @@ def test_every_state_is_in_the_markdown_with_its_reason_and_what_could_be_found(
         line = next(line for line in section.splitlines() if f"| {state} |" in line)
         assert f"why {state}" in line
         assert "+12.1 % (+9.0 to +15.2) | 3.1 % | 2.0 % |" in line
-    assert "forward backward: 83.0 % of it, +12 ms a step; why worse" in section
+    assert "forward backward: 83 % of it, +12 ms a step; why worse" in section
     assert "The A/A test held reference against itself in 5 pairs: 1.3 % from run to run" in section
     assert "nothing is ranked" in section
 
@@ -66,6 +66,14 @@ def test_the_page_has_the_section_and_a_link_to_it(tmp_path: Path) -> None:
     assert not page.open
     for state in STATES:
         assert f">{state}<" in text
+
+
+def test_what_holds_for_all_of_a_system_is_one_line() -> None:
+    model = report()
+    nothing = {"effect": None, "low": None, "high": None, "detectable": None, "reason": "needs a GPU"}
+    model.judgements = [judgement("not run", measure, **nothing) for measure in ("step_seconds", "memory_peak_bytes")]
+    (line,) = judged_view(model)
+    assert (line.measure, line.state, line.said) == ("all that is judged", "not run", "needs a GPU")
 
 
 def test_a_run_with_nothing_to_hold_it_against_has_no_such_section(tmp_path: Path) -> None:
@@ -88,7 +96,7 @@ def test_the_terminal_says_each_state_once_a_system(tmp_path: Path) -> None:
     print_comparison(of_every_state(), Console(file=buffer, width=200), tmp_path / "report.html")
     text = buffer.getvalue()
     assert "trl · colocated sync · free against reference:" in text
-    assert "worse: Peak memory of the host +12.1 % (+9.0 to +15.2) (forward backward: 83.0 % of it" in text
+    assert "worse: Peak memory of the host +12.1 % (+9.0 to +15.2) (forward backward: 83 % of it" in text
     assert "no change: Peak memory of the host +12.1 % (+9.0 to +15.2), smallest detectable 3.1 %" in text
     assert "not run: why not run" in text
 
