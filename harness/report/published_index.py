@@ -75,17 +75,27 @@ def _section(results: Path, evidence: Evidence, published: Sequence[Path]) -> li
 
 def _run(results: Path, run: Path) -> list[str]:
     model = report_in(run)
-    named = [model.task[key] for key in ("task", "model", "track") if key in model.task]
-    systems = [f"{name} {said['version']}{_tuned(model, name)}" for name, said in sorted(model.adapters.items())]
     return [
         model.created[:10],
         escape(model.profile),
-        escape(", ".join(named) or "recorded elsewhere"),
-        escape(", ".join(systems)),
+        escape(task_of(model)),
+        escape(systems_of(model)),
         escape(counts(model)),
         f"[{run.name}]({_link(results, run / 'report.md')})",
         _corrections(results, run),
     ]
+
+
+def task_of(model: ReportModel) -> str:
+    """What ran, in a few words."""
+    named = [model.task[key] for key in ("task", "model", "track") if key in model.task]
+    return ", ".join(named) or "recorded elsewhere"
+
+
+def systems_of(model: ReportModel) -> str:
+    """The systems by name, with their versions, and whether somebody tuned them."""
+    versions = {name: said["version"] or "(version not told)" for name, said in sorted(model.adapters.items())}
+    return ", ".join(f"{name} {version}{_tuned(model, name)}" for name, version in versions.items())
 
 
 def _tuned(model: ReportModel, name: str) -> str:

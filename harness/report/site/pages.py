@@ -11,6 +11,7 @@ from harness.report.framework_map import Seen, framework_map, newest_seen
 from harness.report.grades import EVIDENCE, MEANINGS
 from harness.report.html import context_of, environment
 from harness.report.map_pages import map_context
+from harness.report.published_index import systems_of, task_of
 from harness.report.site.documents import Rendered
 from harness.report.site.newest import newest_view
 from harness.report.site.reading import Results, Run
@@ -81,16 +82,14 @@ class Pages:
 
 def _listed(run: Run) -> dict[str, Any]:
     """A run in a list of runs."""
-    systems = [f"{name} {said['version'] or ''}".strip() for name, said in sorted(run.model.adapters.items())]
-    named = [run.model.task[key] for key in ("task", "model", "track") if key in run.model.task]
     return {
         "href": f"results/{run.folder}/index.html",
         "folder": run.folder,
         "id": run.model.run_id,
         "date": run.date,
         "profile": run.model.profile,
-        "task": ", ".join(named) or "recorded elsewhere",
-        "systems": ", ".join(systems),
+        "task": task_of(run.model),
+        "systems": systems_of(run.model),
         "names": ", ".join(run.model.names),
         "cells": counts(run.model),
         "evidence": run.evidence,
