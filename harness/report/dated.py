@@ -54,6 +54,16 @@ class DatedReport:
         own = sorted({str(cell["machine"]) for cell in cells if cell.get("machine")})
         return " and ".join(own) or machine_name(self.manifest.get("machine") or {})
 
+    def label(self, adapter: str) -> str:
+        """What a system is called along a line: its label; of a version that `rlaxes track` ran, the adapter and the
+        user's word for it, which stays where a branch moves on (`trl@git:main`)."""
+        tracked = self._tracked(adapter)
+        return f"{adapter.partition('@')[0]}@{tracked['word']}" if tracked else adapter
+
+    def _tracked(self, adapter: str) -> Mapping[str, Any]:
+        facts = (self.manifest.get("adapters") or {}).get(adapter) or {}
+        return facts.get("tracked") or {}
+
     def context(self, adapter: str) -> dict[str, str]:
         """What may change along a line, by its name in words."""
         facts = (self.manifest.get("adapters") or {}).get(adapter) or {}
@@ -63,7 +73,7 @@ class DatedReport:
         dirty = " with uncommitted changes" if rlaxes.get("dirty") else ""
         said = {
             facts.get("name") or adapter: facts.get("version"),
-            "revision": (facts.get("tracked") or {}).get("commit"),
+            "revision": self._tracked(adapter).get("commit"),
             "lock": lock and lock[:SHORT],
             "rlaxes": f"{rlaxes.get('version')} {(rlaxes.get('commit') or 'no commit')[:SHORT]}{dirty}",
             "Python": machine.get("python"),

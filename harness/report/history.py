@@ -34,6 +34,7 @@ class Wanted:
     Attributes:
         measures: tags, or tags with a variant (`t_seq_part_seconds[train]`); None: the measures that a verdict may rest
             on (`harness.compare.gates`).
+        adapters: labels without a version.
         since: a day, YYYY-MM-DD: lines without a point from then on, and changes before it, are not shown. All points
             are searched.
     """
@@ -46,7 +47,8 @@ class Wanted:
 
     def asks(self, row: Row) -> bool:
         """Whether it asks for that row."""
-        chosen = ((self.adapters, row.adapter), (self.layouts, row.layout), (self.tracks, row.track))
+        system = row.adapter.partition("@")[0]
+        chosen = ((self.adapters, system), (self.layouts, row.layout), (self.tracks, row.track))
         if any(names is not None and name not in names for names, name in chosen):
             return False
         if self.measures is None:
@@ -74,7 +76,11 @@ class _Found:
     @property
     def place(self) -> tuple[str, ...]:
         row = self.row
-        return row.adapter, row.layout, row.track, row.measure, row.variant, self.machine
+        return self.label, row.layout, row.track, row.measure, row.variant, self.machine
+
+    @property
+    def label(self) -> str:
+        return self.report.label(self.row.adapter)
 
     @property
     def machine(self) -> str:
@@ -148,7 +154,7 @@ def _line(group: Sequence[_Found], before: Sequence[_Found], lines: int) -> Line
     points = tuple(_point(one) for one in group)
     searched = change_points([point.value for point in points], lines)
     return Line(
-        *(row.adapter, row.layout, row.track, row.measure, row.variant),
+        *(first.label, row.layout, row.track, row.measure, row.variant),
         title=group[-1].title,
         unit=row.unit,
         direction=row.direction,

@@ -75,6 +75,19 @@ def test_another_machine_or_checkpoint_is_never_joined(tmp_path: Path, changes: 
     assert [len(line.points) for line in _history(tmp_path).lines] == [1, 1]
 
 
+def test_a_branch_that_moves_on_is_one_line_and_a_release_is_another(tmp_path: Path) -> None:
+    word = "https://example.org/trl@main"
+    for day, commit in ((1, "aa"), (2, "bb")):
+        tracked = {"name": f"git-{commit}", "word": word, "kind": "git", "commit": commit}
+        facts = {"name": "reference", "version": "1.1", "tracked": tracked}
+        publish_report(tmp_path, day, adapters={"reference": facts})
+    publish_report(tmp_path, 3, adapters={"reference": facts | {"tracked": {"word": "1.0"}}})
+    release, branch = _history(tmp_path, adapters=frozenset({"reference"})).lines
+    assert (release.adapter, len(release.points)) == ("reference@1.0", 1)
+    assert (branch.adapter, len(branch.points)) == (f"reference@{word}", 2)
+    assert [point.context["revision"] for point in branch.points] == ["aa", "bb"]
+
+
 def test_a_machine_is_called_by_its_id_or_by_its_kind() -> None:
     assert machine_name(MACHINE | {"id": "0123abcd"}) == "0123abcd"
     assert machine_name(MACHINE) == "Example, 2 cores, 16 GiB, without an id"
