@@ -45,6 +45,14 @@ class Figure:
     state: str
     reason: str | None
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What there is of value and interval, by name; intervals are together under a name of their own, since a tool
+        draws a chart of each."""
+        bound = f"interval/{self.name.replace('/', '.')}"
+        ends = {self.name: self.value, f"{bound}.low": self.low, f"{bound}.high": self.high}
+        return {name: value for name, value in ends.items() if value is not None}
+
 
 @dataclass
 class Run:
@@ -90,11 +98,13 @@ class Content:
     runs: list[Run]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: an infinite number is a string that float() reads."""
+        """For JSON, which has no infinity: an infinite number is a string that float() reads. Each figure has its
+        `numbers` besides."""
         plain = asdict(self) | {"schema": SCHEMA}
-        for run in plain["runs"]:
-            for figure in run["figures"]:
-                figure |= {key: json_number(figure[key]) for key in ("value", "low", "high")}
+        for run, told in zip(self.runs, plain["runs"], strict=True):
+            for figure, said in zip(run.figures, told["figures"], strict=True):
+                said |= {key: json_number(said[key]) for key in ("value", "low", "high")}
+                said["numbers"] = {name: json_number(value) for name, value in figure.numbers.items()}
         return plain
 
 

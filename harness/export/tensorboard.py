@@ -4,7 +4,7 @@ Curves are `simple_value` scalars, as PyTorch's writer makes them and scripts re
 The final figures are scalars at step 0, settings go to the HParams page, what has no value and why to the Text page.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,16 +41,14 @@ def _summaries(run: Run, began: float) -> Iterator[tuple[int, float, Summary]]:
     yield 0, 0.0, text_pb("without_a_value", np.array(_without(run)))
     if run.judged:
         yield 0, 0.0, text_pb("judged", np.array(_judged(run)))
-    valued = {figure.name: figure for figure in run.figures if figure.value is not None}
-    yield 0, run.wall_s or 0.0, _scalars({name: figure.value for name, figure in valued.items()})
-    bounds = {f"{name}.{end}": getattr(figure, end) for name, figure in valued.items() for end in ("low", "high")}
-    yield 0, run.wall_s or 0.0, _scalars(bounds)
+    numbers = {name: value for figure in run.figures for name, value in figure.numbers.items()}
+    yield 0, run.wall_s or 0.0, _scalars(numbers)
     for series in run.series:
         for place, x in enumerate(series.x):
             yield x, 0.0, _scalars({name: column[place] for name, column in series.columns.items()})
 
 
-def _scalars(values: dict[str, float | None]) -> Summary:
+def _scalars(values: Mapping[str, float | None]) -> Summary:
     there = {name: value for name, value in values.items() if value is not None}
     return Summary(value=[Summary.Value(tag=name, simple_value=value) for name, value in there.items()])
 

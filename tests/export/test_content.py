@@ -36,6 +36,16 @@ def test_the_figures_are_those_of_the_report(content: Content, model: ReportMode
         assert (first[name].value, second[name].value, None) == row.repeats
 
 
+def test_the_interval_stands_apart_from_the_figures(content: Content) -> None:
+    figure = _figure(content, "fake.colocated_sync.free", "/step_seconds_p50")
+    assert figure.numbers == {
+        "stages/step_seconds_p50": figure.value,
+        "interval/stages.step_seconds_p50.low": figure.low,
+        "interval/stages.step_seconds_p50.high": figure.high,
+    }
+    assert list(_figure(content, "fake.colocated_sync.free.r0", "/step_seconds_p50").numbers) == [figure.name]
+
+
 def test_what_has_no_value_has_a_reason_and_is_no_number(content: Content) -> None:
     for run in content.runs:
         for figure in run.figures:

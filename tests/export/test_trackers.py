@@ -61,10 +61,7 @@ def _read(tool: str, stores: Path, python: Path, run_id: str) -> dict[str, Any]:
 
 def _numbers(figures: list[Figure]) -> dict[str, float]:
     """Finite values and ends of intervals by the names that they have in a tool."""
-    ends = {
-        f"{f.name}{end}": value for f in figures for end, value in (("", f.value), (".low", f.low), (".high", f.high))
-    }
-    return {name: value for name, value in ends.items() if value is not None and math.isfinite(value)}
+    return {name: value for f in figures for name, value in f.numbers.items() if math.isfinite(value)}
 
 
 def _curves(content: Content, run: str) -> Points:

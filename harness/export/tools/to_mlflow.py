@@ -71,10 +71,9 @@ def metrics(run: dict[str, Any], began: int, ended: int) -> Iterator[Metric]:
     """Figures at step 0 with the ends of their interval, and the curves. MLflow's store would turn an infinite value
     into the largest finite one: it is a tag instead."""
     for figure in run["figures"]:
-        for end in ("value", "low", "high"):
-            if isinstance(figure[end], int | float):
-                key = figure["name"] if end == "value" else f"{figure['name']}.{end}"
-                yield Metric(key, figure[end], ended, 0)
+        for key, value in figure["numbers"].items():
+            if not isinstance(value, str):
+                yield Metric(key, value, ended, 0)
     for series in run["series"]:
         timed = series["axis"] == "milliseconds"
         for key, column in series["columns"].items():

@@ -55,12 +55,8 @@ def write_run(run: dict[str, Any], content: dict[str, Any]) -> int:
 
 
 def figures(run: dict[str, Any]) -> dict[str, float]:
-    """Values by name, with the ends of their interval."""
-    found: dict[str, float] = {}
-    for figure in run["figures"]:
-        ends = {"": figure["value"], ".low": figure["low"], ".high": figure["high"]}
-        found |= {f"{figure['name']}{end}": float(value) for end, value in ends.items() if value is not None}
-    return found
+    """Values and ends of intervals by name."""
+    return {name: float(value) for figure in run["figures"] for name, value in figure["numbers"].items()}
 
 
 def curves(run: dict[str, Any]) -> list[tuple[int, dict[str, float]]]:

@@ -59,8 +59,7 @@ def write_run(run: dict[str, Any], content: dict[str, Any], folder: Path) -> Non
                 values = {key: column[place] for key, column in series["columns"].items() if column[place] is not None}
                 written.log({series["axis"]: x} | values)
         for figure in run["figures"]:
-            ends = {"": figure["value"], ".low": figure["low"], ".high": figure["high"]}
-            written.summary.update({f"{figure['name']}{e}": float(v) for e, v in ends.items() if v is not None})
+            written.summary.update({name: float(value) for name, value in figure["numbers"].items()})
         written.finish(exit_code=0 if run["status"] == "ok" else 1)
 
 
