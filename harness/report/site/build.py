@@ -43,21 +43,23 @@ def build_site(results: Path, output: Path, adapters: Mapping[str, Mapping[str, 
     Raises:
         UserError: nothing is published, or `output` is a folder that is no site.
     """
+    folder = output.resolve()
     _refuse(results, output)
     found = read_results(results)
-    partial = output.with_name(f".{output.name}.partial")
+    partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     built = _write(found, results, partial, adapters)
     (partial / MARK).write_text("made by rlaxes site\n", encoding="utf-8")
-    shutil.rmtree(output, ignore_errors=True)
-    partial.rename(output)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
     return Built(output / "index.html", *built, found.broken, found.changed)
 
 
 def _refuse(results: Path, output: Path) -> None:
-    if output.resolve() == results.resolve() or results.resolve() in output.resolve().parents:
-        raise UserError(f"{output} lies in the results, which a site never changes: name another folder with --output")
+    here, there = results.resolve(), output.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise UserError(f"a site is never written over or into results: {output} is, holds or lies in {results}")
     if output.is_file() or (output.is_dir() and any(output.iterdir()) and not (output / MARK).exists()):
         raise UserError(f"{output} is there and is no site of rlaxes: remove it, or name another folder with --output")
 

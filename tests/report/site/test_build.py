@@ -246,12 +246,21 @@ def test_only_a_site_of_ours_is_replaced(tmp_path: Path) -> None:
     assert not (site / "left over.html").exists()
 
 
-@pytest.mark.parametrize("inside", [".", "site", "2026-11-28/site"])
-def test_the_results_are_never_written_to(tmp_path: Path, inside: str) -> None:
-    results = tmp_path / "results"
-    write_run(results, FIRST)
-    with pytest.raises(UserError, match="lies in the results"):
-        build_site(results, results / inside, ADAPTERS)
+@pytest.mark.parametrize("place", ["results", "results/site", "results/2026-11-28/site", "."])
+def test_the_results_are_never_written_to(tmp_path: Path, place: str) -> None:
+    folder = write_run(tmp_path / "results", FIRST)
+    (tmp_path / MARK).touch()
+    with pytest.raises(UserError, match="never written over or into results"):
+        build_site(tmp_path / "results", tmp_path / place, ADAPTERS)
+    assert folder.exists()
+
+
+def test_the_folder_that_one_stands_in_can_be_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "results", FIRST)
+    (tmp_path / "site").mkdir()
+    monkeypatch.chdir(tmp_path / "site")
+    build_site(Path("../results"), Path(), ADAPTERS)
+    assert (tmp_path / "site" / "index.html").is_file()
 
 
 def test_what_this_repository_publishes_makes_a_whole_site(tmp_path: Path) -> None:
