@@ -37,7 +37,7 @@ class Answer:
     """One framework and one requirement.
 
     Attributes:
-        grade: of the strongest evidence; None where there is none.
+        grade: of the strongest evidence that is not stale, or of the strongest; None where there is none.
         evidence: the strongest first, of a grade the newest first.
         opening: what would show more; None where the answer rests on a measurement.
     """
@@ -67,7 +67,7 @@ def _answer(framework: Framework, one: Requirement, clock: Clock) -> Answer:
     kept = tuple(_newest(found))
     said = {piece.meets for piece in kept}
     state = UNKNOWN if not said else DIFFERS if len(said) == 2 else MET if said == {True} else NOT_MET
-    grade = kept[0].grade if kept else None
+    grade = next((piece.grade for piece in (*(p for p in kept if not p.stale), *kept)), None)
     fresh = any(piece.grade == MEASURED and not piece.stale for piece in kept)
     opening = None if fresh and state != DIFFERS else opening_of(framework, one)
     return Answer(framework.name, one, state, grade, kept, opening)

@@ -86,9 +86,11 @@ class Clock:
     stale_days: int
 
     def stale(self, framework: Framework, version: str | None, date: str) -> str | None:
-        """Why evidence may no longer hold: it is of another version than the pin, or too old; None where neither."""
+        """Why evidence may not hold: it is of another version than the pin or of none, or too old; else None."""
         pin = str(framework.spec["version"])
-        if version is not None and version != pin:
+        if version is None:
+            return f"it tells no version, the pin is {pin}"
+        if version != pin:
             return f"it speaks of {version}, the pin is {pin}"
         try:
             age = (self.today - datetime.date.fromisoformat(date[:10])).days

@@ -70,7 +70,7 @@ def choice_markdown(choice: Choice) -> str:
 def _head(choice: Choice) -> Iterator[str]:
     today, days = choice.clock.today, choice.clock.stale_days
     yield from (f"# {escape(choice.title)}", "", LEAD, "")
-    yield f"- date: {today}; evidence older than {days} days, or of another version than the pin, is marked stale"
+    yield f"- date: {today}; evidence older than {days} days, or not told to be of the pinned version, is marked stale"
     yield f"- rlaxes {escape(commit(choice))}"
     yield f"- published runs that were read: {', '.join(map(code, choice.runs)) or 'none'}"
     yield f"- versions: {', '.join(escape(framework.title) for framework in choice.frameworks)}"

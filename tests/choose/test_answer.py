@@ -106,6 +106,10 @@ def test_another_version_an_older_reading_and_great_age_are_stale() -> None:
     assert found.stale
     assert found.evidence[0].stale == "it speaks of 1.9, the pin is 2.0"
     assert found.opening is not None
+    logs = finding("rollout_engine", ("vllm",), version=None, grade="replayed from logs")
+    assert answer(ENGINE, framework("one", logs)).evidence[0].stale == "it tells no version, the pin is 2.0"
+    both = answer(ENGINE, framework("one", logs, rollout_engine=axis(["vllm"])))
+    assert (both.grade, both.stale) == ("declared", False)
     old = answer(ENGINE, framework(rollout_engine=axis(["vllm"], date="2026-10-31")))
     assert old.evidence[0].stale == "it was read on 2026-10-31, the pin is of 2026-11-01"
     later = Clock(datetime.date(2027, 11, 30), 180)
