@@ -4,7 +4,7 @@ import fcntl
 import json
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self
@@ -47,6 +47,11 @@ class RunFolder:
             return None
         row: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return row if row["key"] == planned.key else None
+
+    def holds_only(self, planned: Iterable[PlannedCell], table: str) -> bool:
+        """Whether every row in `table` of the manifest is of one of the planned cells, with its key."""
+        keys = {cell.cell_id: cell.key for cell in planned}
+        return all(keys.get(row["cell_id"]) == row["key"] for row in self.manifest.get(table, []))
 
     def begin(self, cell_id: str) -> None:
         """Note that a cell starts now: `start_order` is the order in which the cells that count really ran."""

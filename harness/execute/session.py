@@ -106,9 +106,9 @@ def run_session(
         run = open_run(output, cells)
     if choices[0].version:
         run.manifest["baseline"] = choices[0].label
-    # One that cells are added to may have had its test, of a column that these choices need not hold.
-    tested = into is not None and _was_fine(run.manifest.get("null_test") or {})
-    null = NullTest(plan_null(choices), judge_null) if judge_null and not tested else None
+    null = NullTest(plan_null(choices), judge_null) if judge_null else None
+    if null and not run.holds_only(null.cells, "null_cells"):
+        null = None  # the run has had its test, of a column that these choices need not hold
     try:
         again = redo_failed(run, [*(null.cells if null and here else ()), *cells]) if redo else 0
         resumed = sum(run.done(cell) is not None for cell in cells)
@@ -181,7 +181,7 @@ def _run_null(run: RunFolder, runner: Runner, null: NullTest) -> None:
     manifest["null_test"] = facts
     runner.run_all(null.cells, "null_cells")
     judged = null.judge(run.path, manifest)
-    if judged["stopped"] and ended:
+    if judged["failed"] and ended:
         for cell in null.cells:
             run.set_aside(cell.cell_id, "null_cells")
         runner.run_all(null.cells, "null_cells")
@@ -203,7 +203,7 @@ def _stopped(run: RunFolder, judged: dict[str, Any]) -> CannotTell | SystemFailu
 
 
 def _was_fine(test: dict[str, Any]) -> bool:
-    return test.get("noise") is not None and not test["stopped"]
+    return test.get("noise") is not None and not test["failed"]
 
 
 def _keep_machine(manifest: dict[str, Any], prepared: Prepared) -> None:

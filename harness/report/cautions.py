@@ -80,11 +80,15 @@ def _put_together(model: ReportModel) -> Iterator[Caution]:
         cells = "1 cell was" if len(added) == 1 else f"{len(added)} cells were"
         text = f"{cells} added later, from {added[0]} on: what the machine was like then fell on them alone."
         yield Caution("run", text)
-    null = set(model.null_test.get("cells", ()))
-    redone = [row for row in model.provenance.get("redone", []) if row["cell_id"] not in null]
-    if redone:
-        first = redone[0]
-        more = f", and {len(redone) - 1} more" if len(redone) > 1 else ""
+    redone = model.provenance.get("redone", [])
+    if any(row["cell_id"].startswith("null-") for row in redone):
+        text = (
+            "the A/A test was run again, since the machine was too noisy at first, or disturbed; the last one counts."
+        )
+        yield Caution("machine", text)
+    if cells := [row for row in redone if not row["cell_id"].startswith("null-")]:
+        first = cells[0]
+        more = f", and {len(cells) - 1} more" if len(cells) > 1 else ""
         yield Caution("run", f"{first['cell_id']} was run again after it failed ({first['reason']}){more}.")
 
 

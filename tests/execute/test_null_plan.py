@@ -14,8 +14,8 @@ from harness.execute.null_plan import plan_null
 from harness.execute.session import choices_of, run_session
 
 FINE = {"noise": 0.01, "margin": {"step_seconds": 0.004}, "stopped": None, "failed": None}
-NONE = FINE | {"noise": None, "stopped": "it has 0 pairs", "max_noise": 0.1}
-NOISY = FINE | {"max_noise": 0.1} | {"noise": 0.3, "stopped": "the same thing varies by 30 %"}
+NONE = FINE | {"noise": None, "stopped": "it has 0 pairs", "failed": "pairs", "max_noise": 0.1}
+NOISY = FINE | {"max_noise": 0.1} | {"noise": 0.3, "stopped": "the same thing varies by 30 %", "failed": "noise"}
 
 
 def _plan(*words: str) -> list[str]:
@@ -83,6 +83,14 @@ def test_a_noisy_machine_stops_the_plan_and_the_same_command_goes_on(tmp_path: P
     # what was measured on the noisy machine is kept, and what counts is listed in the order in which it ran
     assert [row["cell_id"] for row in manifest["redone"]] == stopped["null_test"]["cells"]
     assert manifest["start_order"] == [*manifest["null_test"]["cells"], "fake.colocated_sync.free.r0"]
+
+    # one that was disturbed stops nothing, and is measured anew when the same command goes on
+    judged = manifest["null_test"] | {"failed": "other processes used 1.8 cores"}
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"finished": None, "null_test": judged}))
+    judge = _Judge(judged, judged)
+    _, manifest = _run(words, judge)
+    assert (judge.asked, len(manifest["redone"]), manifest["finished"] is None) == (2, 12, False)
+    manifest["null_test"] |= FINE
 
     # one that was found fine is neither run nor judged again
     (folder / "manifest.json").write_text(json.dumps(manifest | {"finished": None}), encoding="utf-8")
