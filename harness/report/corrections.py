@@ -103,6 +103,11 @@ def is_withdrawn(row: Row, corrections: Iterable[Correction]) -> bool:
     return any(correction.withdrawn and correction.touches(row) for correction in corrections)
 
 
+def withdrawn_whole(corrections: Iterable[Correction]) -> bool:
+    """Whether one of them takes all of it back."""
+    return any(correction.withdrawn and not correction.rows for correction in corrections)
+
+
 def write_correction(
     published: Path,
     *,

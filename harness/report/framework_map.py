@@ -12,6 +12,8 @@ from typing import Any
 from harness.contract.axes import AXES
 from harness.errors import UserError
 from harness.report.axes import declared_of, stale
+from harness.report.corrections import corrections_of, withdrawn_whole
+from harness.report.grades import evidence_of_report
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,14 @@ def _entry(name: str, spec: Mapping[str, Any], axis: str, measured: Seen | None)
 
 
 def published(results: Path) -> dict[tuple[str, str], Seen]:
-    """What the newest published run with a value measured, by adapter and axis; empty where nothing is published.
+    """What the newest published run with a value measured, by adapter and axis; empty where nothing is published. A run
+    that was withdrawn whole, or recorded elsewhere, measured nothing here.
 
     Raises:
         UserError: a published `report.json` cannot be read.
     """
-    return newest_seen([_report(path) for path in results.glob("*/*/*/report.json")])
+    paths = (path for path in results.glob("*/*/*/report.json") if not withdrawn_whole(corrections_of(path.parent)))
+    return newest_seen([report for report in map(_report, paths) if evidence_of_report(report) == "measured here"])
 
 
 def newest_seen(reports: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Seen]:
@@ -113,7 +117,8 @@ def newest_seen(reports: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], S
 def _report(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {key: content[key] for key in ("created", "run_id", "adapters", "axes")}
+        kept = {key: content[key] for key in ("created", "run_id", "adapters", "axes")}
+        return kept | {"ingested": content.get("ingested")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no report that rlaxes published: {error!r}") from error
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UserError
+from harness.report.corrections import write_correction
 from harness.report.framework_map import Seen, framework_map, published
 from harness.report.map_pages import map_html, map_markdown, with_map
 
@@ -53,6 +54,16 @@ def test_the_newest_run_that_measured_it_is_the_one(tmp_path: Path) -> None:
     seen = published(tmp_path)
     assert seen == {("one", "queue"): Seen("4 deep", "queue: depth", "1.0", "b", differs=False)}
     assert framework_map(ADAPTERS, seen)[0].measured == seen["one", "queue"]
+
+
+def test_what_was_withdrawn_or_recorded_elsewhere_measured_nothing(tmp_path: Path) -> None:
+    for day in (1, 2, 3):
+        _publish(tmp_path, f"run{day}", f"2026-12-0{day}T10:00:00+00:00", f"{day} deep")
+    write_correction(tmp_path / "2026-12-03" / "cpu" / "run3", what="what", why="why", withdrawn=True)
+    path = tmp_path / "2026-12-02" / "cpu" / "run2" / "report.json"
+    report = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(report | {"ingested": {"framework": "trl"}}), encoding="utf-8")
+    assert published(tmp_path)["one", "queue"].run == "run1"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"created": 1}'])
