@@ -86,9 +86,9 @@ def _put_together(model: ReportModel) -> Iterator[Caution]:
             "the A/A test was run again, since the machine was too noisy at first, or disturbed; the last one counts."
         )
         yield Caution("machine", text)
-    if cells := [row for row in redone if not row["cell_id"].startswith("null-")]:
-        first = cells[0]
-        more = f", and {len(cells) - 1} more" if len(cells) > 1 else ""
+    if again := [row for row in redone if not row["cell_id"].startswith("null-")]:
+        first = again[0]
+        more = f", and {len(again) - 1} more" if len(again) > 1 else ""
         yield Caution("run", f"{first['cell_id']} was run again after it failed ({first['reason']}){more}.")
 
 

@@ -94,7 +94,14 @@ def row(
 
 
 def empty_row(adapter: str, index: int, state: State, reason: str) -> Row:
-    nothing = {"value": None, "low": None, "high": None, "ratio": None, "ratio_low": None, "ratio_high": None}
+    nothing: dict[str, Any] = {
+        "value": None,
+        "low": None,
+        "high": None,
+        "ratio": None,
+        "ratio_low": None,
+        "ratio_high": None,
+    }
     return row(adapter, FIGURES[index], state=state, reason=reason, n=0, **nothing, detectable=None)
 
 
