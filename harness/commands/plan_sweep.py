@@ -9,15 +9,23 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from harness.commands.plan_figures import FIGURES, number
+from harness.commands.plan_figures import number
 from harness.commands.words import print_json, words
 from harness.errors import UserError
 from harness.execute.compose import compose_choices
 from harness.simulate.run_folder import SIMULATED
 from harness.simulate.sweep import Told, points_of, run_points
 
-SHOWN = ("tokens_per_s", "period_s", "trainer_busy", "lag_mean", "lag_p95", "ess_sequences", "overshoot_tokens")
-"""Of `FIGURES`, those of a sweep's table; `--json` has all."""
+SHOWN = {
+    "tokens_per_s": "tokens/s",
+    "period_s": "period, s",
+    "trainer_busy": "trainer busy",
+    "lag_mean": "lag, mean",
+    "lag_p95": "p95",
+    "ess_sequences": "ESS/n, sequences",
+    "overshoot_tokens": "overshoot",
+}
+"""Of `plan_figures.FIGURES`, what a row has, in few words; `--json` has all."""
 
 
 def launcher_words(given: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -51,10 +59,10 @@ def tell_sweep(told: Sequence[Told], *, as_json: bool) -> None:
         print_json({"points": [_plain(one) for one in told]})
         return
     keys = list(told[0].point.swept)
-    table = Table(*keys, *(FIGURES[key] for key in SHOWN), box=None)
+    table = Table(*keys, *SHOWN.values(), box=None)
     for one in told:
         table.add_row(*(one.point.swept[key] for key in keys), *_figures(one.figures))
-    Console(width=160).print(table)
+    Console(width=120).print(table)
     for one in told:
         if one.refused is not None:
             named = ", ".join(f"{key}={value}" for key, value in one.point.swept.items())

@@ -1,6 +1,11 @@
 """What runs on the machine that a launcher chose: one part of a plan, into the run folder that all parts share."""
 
+import os
 import pkgutil
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +39,21 @@ def run_part(folder: str, part: dict[str, Any], keys: list[str], judge: str | No
     null = NullTest(planned.null_cells, pkgutil.resolve_name(judge)) if judge else None
     run = PartFolder.open(Path(folder), planned.name)
     try:
-        work(run, cells, Console(stderr=True), null, Deaths() if redo else None)
+        with _gone_at_once():
+            work(run, cells, Console(stderr=True), null, Deaths() if redo else None)
     finally:
         run.release()
+
+
+@contextmanager
+def _gone_at_once() -> Iterator[None]:
+    """Let SIGTERM end this process there and then. A scheduler sends it to all of a job's processes, and submitit lets
+    it pass: this one would live to see the cell die of it, and tell that as the cell's own failure."""
+    if threading.current_thread() is not threading.main_thread():  # a worker of Ray, which handles signals itself
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -2,6 +2,7 @@
 
 import json
 import pkgutil
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -74,10 +75,10 @@ def test_a_split_needs_what_holds_it_together() -> None:
 def test_a_job_that_dies_is_a_row_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SubmititJob, "_results_timeout_s", 0)
     words = [*LOCAL, "repeats=3", "adapter.mode=slow", "adapter.slow_s=0.3", f"output={tmp_path}"]
-    killer = threading.Thread(target=_kill_after_first_cell, args=(tmp_path,))
-    killer.start()
+    ender = threading.Thread(target=_end_after_first_cell, args=(tmp_path,))
+    ender.start()
     folder = run_session(compose_choices(words), QUIET)
-    killer.join()
+    ender.join()
     died = _manifest(folder)
     assert died["finished"] is None
     states = [(row["status"], row["cause"]) for row in died["cells"]]
@@ -94,8 +95,8 @@ def test_a_job_that_dies_is_a_row_and_the_same_command_goes_on(tmp_path: Path, m
     assert check_run(folder) == []
 
 
-def _kill_after_first_cell(output: Path) -> None:
-    """Kill the job's process, as a machine does that goes down."""
+def _end_after_first_cell(output: Path) -> None:
+    """End the job's process, as a scheduler does that wants its machine back."""
     for _ in range(600):
         time.sleep(0.05)
         if not any(output.glob("*/cells/*.r0/done.json")):
@@ -103,7 +104,7 @@ def _kill_after_first_cell(output: Path) -> None:
         for process in psutil.process_iter(["cmdline"]):
             words = process.info["cmdline"] or []
             if "submitit.core._submit" in words and any(str(output) in word for word in words):
-                process.kill()
+                process.terminate()
                 return
 
 
@@ -193,3 +194,12 @@ def test_a_job_of_an_earlier_command_is_waited_for(tmp_path: Path, monkeypatch: 
     assert time.monotonic() - started > 0.4
     assert folder == run.path
     assert _manifest(folder)["finished"]
+
+
+def test_the_page_shows_settings_that_there_are() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "launch.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^rlaxes compare (.*)$", page, re.MULTILINE)
+    assert len(shown) == 3
+    for words in shown:
+        choices = compose_choices(words.split())
+        assert parts_of(choices, choices[0].config["launcher"]["split"])
