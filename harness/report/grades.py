@@ -22,6 +22,8 @@ def evidence_of_report(report: dict[str, Any]) -> Evidence:
     Args:
         report: its content; one from before rlaxes read foreign runs has no `ingested`.
     """
+    if any((said.get("capabilities") or {}).get("simulated") for said in (report.get("adapters") or {}).values()):
+        return "simulated"
     return "replayed from logs" if report.get("ingested") else "measured here"
 
 

@@ -122,3 +122,10 @@ def test_a_column_says_what_it_was_judged_to_be() -> None:
     told = {run.name: run.judged for run in content_of(model).runs if run.judged}
     words = "worse against reference (0.900× [0.850, 0.950]); cannot tell against trl@1.15.0: fewer than 3 pairs"
     assert told == {"trl.colocated_sync.free": {"throughput/decode_tokens_per_second": words}}
+
+
+def test_a_simulated_run_is_not_called_measured() -> None:
+    model = report()
+    model.adapters["trl"] |= {"capabilities": {"simulated": "nothing ran"}}
+    content = content_of(model)
+    assert {content.evidence, *(run.parameters["evidence"] for run in content.runs)} == {"simulated"}
