@@ -3,7 +3,7 @@
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from matplotlib.figure import Figure as Canvas
@@ -62,14 +62,16 @@ def _draw(figure: Canvas, line: Line) -> None:
     axis: Any = figure.subplots()
     divisor, unit = fmt.scale(line.unit, max(abs(point.value) for point in line.points))
     values = [point.value / divisor for point in line.points]
-    axis.plot(values, color=style.ADAPTER_COLORS[0], linewidth=0.8, marker="o", markersize=4)
+    runs = [point.run for point in line.points]
+    moved = [runs.index(change.run_after) for change in line.moved]
+    for start, end in pairwise([0, *moved, len(values)]):
+        axis.plot(range(start, end), values[start:end], color=style.ADAPTER_COLORS[0], lw=0.8, marker="o", markersize=4)
     for place, point in enumerate(line.points):
         if point.low is not None and point.high is not None:
             ends = [point.low / divisor, point.high / divisor]
             axis.plot([place, place], ends, color=style.ADAPTER_COLORS[0], linewidth=2, alpha=0.4)
-    runs = [point.run for point in line.points]
-    for moved in line.moved:
-        axis.axvline(runs.index(moved.run_after) - 0.5, color=style.ADAPTER_COLORS[1], linewidth=1.2, linestyle="--")
+    for start in moved:
+        axis.axvline(start - 0.5, color=style.ADAPTER_COLORS[1], linewidth=1.2, linestyle="--")
     step = -(-len(runs) // MOST_DAYS)
     axis.set_xticks(range(0, len(runs), step), [point.date[5:10] for point in line.points][::step])
     axis.set_ylabel(unit)
