@@ -57,6 +57,7 @@ def build_site(results: Path, output: Path, adapters: Mapping[str, Mapping[str, 
 
 
 def _refuse(results: Path, output: Path) -> None:
+    """Nothing that a person made is ever removed."""
     here, there = results.resolve(), output.resolve()
     if here == there or here in there.parents or there in here.parents:
         raise UserError(f"a site is never written over or into results: {output} is, holds or lies in {results}")

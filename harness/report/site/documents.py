@@ -2,7 +2,8 @@
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -42,7 +43,8 @@ def render_document(document: Document, place: Place) -> Rendered:
     title = _take_title(tokens) or document.name.rsplit("/", 1)[-1].removesuffix(".md").replace("_", " ")
     sections = _sections(tokens, title)
     for token in tokens:
-        token.children = _linked(token.children or [], document, place) if token.children else token.children
+        if token.children:
+            token.children = _linked(token.children, document, place)
     body = str(parser.renderer.render(_boxed(tokens), parser.options, {}))
     return Rendered(document, title, Markup(body), sections)  # noqa: S704  (the parser has escaped all of it)
 
@@ -64,17 +66,15 @@ def _words(inline: Token) -> str:
 def _sections(tokens: list[Token], title: str) -> list[Section]:
     """Headings get an anchor; the words below each are what a search looks through."""
     found = [Section(title, "", "")]
+    heading = False
     for at, token in enumerate(tokens):
         if token.type == "heading_open":
-            anchor = f"part-{len(found)}"
-            token.attrSet("id", anchor)
-            found.append(Section(_words(tokens[at + 1]), anchor, ""))
-        elif token.type == "inline" and tokens[at - 1].type != "heading_open":
-            last = found[-1]
-            found[-1] = Section(last.title, last.anchor, f"{last.text} {_words(token)}".strip())
-        elif token.type in {"fence", "code_block"}:
-            last = found[-1]
-            found[-1] = Section(last.title, last.anchor, f"{last.text} {token.content}".strip())
+            token.attrSet("id", f"part-{len(found)}")
+            found.append(Section(_words(tokens[at + 1]), f"part-{len(found)}", ""))
+        elif token.type in {"inline", "fence", "code_block"} and not heading:
+            words = _words(token) if token.type == "inline" else token.content
+            found[-1] = replace(found[-1], text=f"{found[-1].text} {words}".strip())
+        heading = token.type == "heading_open"
     return found
 
 
@@ -107,8 +107,8 @@ def _target(href: str, document: Document, place: Place) -> str | None:
         return None
     path, mark, anchor = href.partition("#")
     here = posixpath.dirname(document.name)
-    found = place(posixpath.normpath(posixpath.join(here, path)))
-    return None if found is None else posixpath.relpath(found, here or ".") + mark + anchor
+    found = place(posixpath.normpath(posixpath.join(here, unquote(path))))
+    return None if found is None else quote(posixpath.relpath(found, here or ".")) + mark + anchor
 
 
 def _outside(href: str, document: Document) -> str:

@@ -50,9 +50,9 @@ def newest_view(runs: Sequence[Run]) -> dict[str, Any]:
     """Of the newest run of several systems, or else of the newest run: its tables, one a track.
 
     Args:
-        runs: from the newest to the oldest; those that were not measured here are passed over.
+        runs: from the newest to the oldest; those that were not measured here, or were taken back, are passed over.
     """
-    here = [run for run in runs if run.evidence == "measured here"]
+    here = [run for run in runs if run.stands]
     compared = [run for run in here if len({cell["adapter"] for cell in run.model.cells}) > 1] or here
     if not compared:
         return {"tables": []}

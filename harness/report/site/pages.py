@@ -7,6 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 from harness.contract.axes import AXES
+from harness.report.corrections import withdrawn_whole
 from harness.report.framework_map import Seen, framework_map, newest_seen
 from harness.report.grades import EVIDENCE, MEANINGS
 from harness.report.html import context_of, environment
@@ -48,7 +49,7 @@ class Pages:
     def first_pages(self, found: Results, documents: Sequence[Rendered]) -> Iterator[tuple[str, str]]:
         """The pages of the first folder, each with its name."""
         runs = [_listed(run) for run in found.runs]
-        seen = newest_seen([_axes_told(run) for run in found.runs if run.evidence == "measured here"])
+        seen = newest_seen([_axes_told(run) for run in found.runs if run.stands])
         words = [_link(page) for page in sorted(documents, key=_by_date, reverse=True)]
         grades = [(grade, [link for link in words if link["evidence"] == grade]) for grade in EVIDENCE]
         index = {"newest": newest_view(found.runs), "seen": self._axes(seen, found.runs), "found": found}
@@ -93,7 +94,7 @@ def _listed(run: Run) -> dict[str, Any]:
         "names": ", ".join(run.model.names),
         "cells": counts(run.model),
         "evidence": run.evidence,
-        "corrections": len(run.corrections),
+        "corrections": "withdrawn" if withdrawn_whole(run.corrections) else len(run.corrections),
     }
 
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.compare.rows import Row
 from harness.errors import UserError
-from harness.report.corrections import Correction, corrections_of
+from harness.report.corrections import Correction, corrections_of, withdrawn_whole
 from harness.report.dated import DatedReport, read_report
 from harness.report.grades import Evidence, evidence_of_report
 from harness.report.model import ReportModel
 from harness.report.published_index import INDEX
 from harness.report.seals import broken_seals, read_seal, seal_of
+from harness.report.site.withdrawn import without_withdrawn
 
 FOLDERS: dict[str, Evidence] = {"public": "author-reported", "simulated": "simulated"}
 """What stands in the place of a profile where nothing was measured; the grade of a page there that has no seal."""
@@ -23,7 +23,7 @@ class Run:
 
     Attributes:
         folder: relative to the results, with slashes: `<date>/<profile>/<run>`.
-        report: without the values of rows that a correction withdrew.
+        report: without the values of rows that a correction withdrew, and without the verdicts that rest on them.
         changed: what of it is not as it was published, in words.
     """
 
@@ -47,6 +47,11 @@ class Run:
     def date(self) -> str:
         """The day on which it began."""
         return self.report.created[:10]
+
+    @property
+    def stands(self) -> bool:
+        """Whether its figures were measured here, and not all of them taken back."""
+        return self.evidence == "measured here" and not withdrawn_whole(self.corrections)
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,7 @@ def _run(path: Path, folder: str, changed: Sequence[str]) -> Run:
     if not path.with_name("manifest.json").is_file():
         raise UserError("it has no manifest.json beside it")
     report = read_report(path)
-    rows = [_without_withdrawn(row, report.corrections) for row in report.model.rows]
-    shown = replace(report, model=replace(report.model, rows=rows))
+    shown = replace(report, model=without_withdrawn(report.model, report.corrections))
     own = [line for line in changed if line.startswith((f"{folder} ", f"{folder}/"))]
     evidence = _sealed(path.parent) or evidence_of_report({"ingested": report.model.ingested})
     return Run(folder, path.parent, shown, evidence, own)
@@ -133,16 +137,6 @@ def _run(path: Path, folder: str, changed: Sequence[str]) -> Run:
 
 def _sealed(published: Path) -> Evidence | None:
     return read_seal(published).evidence if seal_of(published).exists() else None
-
-
-def _without_withdrawn(row: Row, corrections: Sequence[Correction]) -> Row:
-    """A value that was taken back is printed nowhere; `report.html` has it as it was published."""
-    for correction in corrections:
-        if correction.withdrawn and correction.touches(row):
-            nothing = {"value": None, "low": None, "high": None, "ratio": None, "detectable": None, "repeats": ()}
-            said = correction.line()
-            return replace(row, **nothing, n=0, state="not measured", reason=said)  # type: ignore[arg-type]
-    return row
 
 
 def _is_page(path: Path, folder: Path) -> bool:

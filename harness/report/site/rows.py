@@ -1,5 +1,6 @@
 """The rows of a published run as data for the page that compares two dates."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from harness.compare.rows import Row
@@ -37,17 +38,21 @@ def rows_of(run: Run) -> dict[str, Any]:
 
 
 def _column(run: Run, row: Row) -> dict[str, Any]:
-    """Two columns of one work on one machine may be held together, by the rule of `rlaxes history`; `context`
-    may differ. All facts are words."""
+    """Two columns of one work on one machine may be held together, by the rule of `rlaxes history`; `context` may
+    differ. All facts are words."""
     column = (row.adapter, row.layout, row.track)
     limits = run.model.machine.get("limits")
     return {
-        "title": " · ".join([row.adapter, fmt.words(row.layout), fmt.words(row.track)]),
-        "work": {TITLES.get(key, key): fmt.setting(value) for key, value in work_of(run.report, row).items()},
-        "machine": {"machine": run.report.machine(*column)},
-        "context": run.report.context(row.adapter) | ({"measured limits": str(limits)} if limits else {}),
+        "title": clean(" · ".join([row.adapter, fmt.words(row.layout), fmt.words(row.track)])),
+        "work": _words({TITLES.get(key, key): value for key, value in work_of(run.report, row).items()}),
+        "machine": _words({"machine": run.report.machine(*column)}),
+        "context": _words(run.report.context(row.adapter) | ({"measured limits": limits} if limits else {})),
         "rows": [],
     }
+
+
+def _words(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {clean(key): clean(fmt.setting(value)) for key, value in facts.items()}
 
 
 def _row(row: Row, remarks: list[str]) -> list[Any]:

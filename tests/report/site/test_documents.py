@@ -16,6 +16,7 @@ def _render(folder: Path, text: str, name: str = "2026-11-29/cpu/sweep.md") -> R
         "2026-11-28/public/tables.md": "2026-11-28/public/tables.html",
         "2026-11-29/cpu/data.json": "2026-11-29/cpu/data.json",
         "README.md": "../index.html",
+        "2026-11-29/cpu/a b#1.json": "2026-11-29/cpu/a b#1.json",
     }
     return render_document(Document(name, path, [], "measured here"), known.get)
 
@@ -42,6 +43,10 @@ def test_a_place_that_is_its_own_name_is_said_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[a](#b)", "[a](//example.org/x)", "[a](../../../../../etc/passwd)"])
 def test_no_other_address_is_a_link(tmp_path: Path, text: str) -> None:
     assert "<a " not in _render(tmp_path, text).body
+
+
+def test_a_name_of_any_kind_is_an_address(tmp_path: Path) -> None:
+    assert '<a href="a%20b%231.json#x">' in _render(tmp_path, "[data](<a b%231.json#x>)").body
 
 
 def test_html_and_pictures_of_a_page_are_text(tmp_path: Path) -> None:

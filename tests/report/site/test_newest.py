@@ -3,7 +3,7 @@ from pathlib import Path
 
 from harness.report.site.newest import newest_view
 from harness.report.site.reading import Run, read_results
-from tests.report.site.folders import ELSEWHERE, FIRST, SECOND, write_run
+from tests.report.site.folders import ELSEWHERE, FIRST, SECOND, correct, write_run
 
 
 def _runs(folder: Path) -> list[Run]:
@@ -25,6 +25,11 @@ def test_what_was_not_measured_here_is_in_no_table(tmp_path: Path) -> None:
     foreign = replace(newest, evidence="replayed from logs")
     assert newest_view([foreign, middle, oldest])["date"] == SECOND[:10]
     assert newest_view([foreign]) == {"tables": []}
+
+
+def test_a_run_that_was_taken_back_is_in_no_table(tmp_path: Path) -> None:
+    correct(write_run(tmp_path, FIRST), rows=[])
+    assert newest_view(read_results(tmp_path).runs) == {"tables": []}
 
 
 def test_a_run_of_one_system_comes_after_one_of_several(tmp_path: Path) -> None:
