@@ -23,6 +23,8 @@ CAUTIONS = (
     "nothing of speed or memory on your machines.",
     "A lag is counted in optimizer updates between the version that sampled a token and the one that is trained on "
     "it. A bound that a framework declares is in a unit of its own, which stands in the note.",
+    "What is not met by declaration was not found by whoever read the pinned source: open the file that the note names "
+    "before you strike a framework off for it.",
     "What is declared may need a condition, which stands in the note: an experimental class, one backend of several, "
     "another layout.",
 )
