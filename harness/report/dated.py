@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from harness.errors import UserError
@@ -35,9 +36,9 @@ class DatedReport:
     corrections: Sequence[Correction]
     reason: str | None
 
-    def config(self, adapter: str, layout: str, track: str) -> Mapping[str, Any]:
-        """The resolved configuration of the cells of a column; empty where the manifest has none."""
-        found = (self.manifest.get("configs") or {}).get(f"{adapter}.{layout}.{track}") or {}
+    def config(self, *place: str) -> Mapping[str, Any]:
+        """The resolved configuration of the cells of a column (adapter, layout, track); empty where there is none."""
+        found = (self.manifest.get("configs") or {}).get(".".join(place)) or {}
         resolved: Mapping[str, Any] = found.get("resolved") or {}
         return resolved
 
@@ -47,12 +48,14 @@ class DatedReport:
         digest = (self.manifest.get("bundle") or {}).get("hash")
         return {"bundle": digest[:SHORT]} if digest else {}
 
-    def machine(self, adapter: str, layout: str, track: str) -> str:
-        """The machine of a column: its id; where it has none, what kind it is; of cells on several, all of them."""
-        column = (adapter, layout, track)
-        cells = [c for c in self.model.cells if (c["adapter"], c["layout"], c["track"]) == column]
-        own = sorted({str(cell["machine"]) for cell in cells if cell.get("machine")})
+    def machine(self, *place: str) -> str:
+        """The machine of a column (adapter, layout, track): its id; where it has none, what kind it is; of cells on
+        several, all of them."""
+        own = sorted({str(cell["machine"]) for cell in self._cells(place) if cell.get("machine")})
         return " and ".join(own) or machine_name(self.manifest.get("machine") or {})
+
+    def _cells(self, place: tuple[str, ...]) -> list[dict[str, Any]]:
+        return [cell for cell in self.model.cells if (cell["adapter"], cell["layout"], cell["track"]) == place]
 
     def label(self, adapter: str) -> str:
         """What a system is called along a line: its label; of a version that `rlaxes track` ran, the adapter and the
@@ -64,12 +67,13 @@ class DatedReport:
         facts = (self.manifest.get("adapters") or {}).get(adapter) or {}
         return facts.get("tracked") or {}
 
-    def context(self, adapter: str) -> dict[str, str]:
-        """What may change along a line, by its name in words."""
+    def context(self, *place: str) -> dict[str, str]:
+        """What may change along a line, by its name in words, for a column (adapter, layout, track)."""
+        adapter, cells = place[0], self._cells(place)
         facts = (self.manifest.get("adapters") or {}).get(adapter) or {}
-        rlaxes, machine = self.manifest.get("rlaxes") or {}, self.manifest.get("machine") or {}
-        lock = (self.manifest.get("locks") or {}).get(adapter)
-        load = (self.manifest.get("load") or {}).get("before") or [None]
+        rlaxes, lock = self.manifest.get("rlaxes") or {}, (self.manifest.get("locks") or {}).get(adapter)
+        machines = self.manifest.get("machines") or {}
+        machine = (machines.get(self.machine(*place)) or {}).get("machine") or self.manifest.get("machine") or {}
         dirty = " with uncommitted changes" if rlaxes.get("dirty") else ""
         said = {
             facts.get("name") or adapter: facts.get("version"),
@@ -78,9 +82,16 @@ class DatedReport:
             "rlaxes": f"{rlaxes.get('version')} {(rlaxes.get('commit') or 'no commit')[:SHORT]}{dirty}",
             "Python": machine.get("python"),
             "kernel": machine.get("release"),
-            "load when it began": load[0],
+            "load before its cells": _middle([(cell.get("load_before") or [None])[0] for cell in cells]),
+            "cores that others used": _middle([cell.get("foreign_cores") for cell in cells]),
         }
         return {key: str(value) for key, value in said.items() if value is not None}
+
+
+def _middle(values: Sequence[float | None]) -> str | None:
+    """The median, to a tenth."""
+    known = [value for value in values if value is not None]
+    return f"{median(known):.1f}" if known else None
 
 
 def machine_name(machine: Mapping[str, Any]) -> str:

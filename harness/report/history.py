@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from harness.compare.change_points import Change, change_points, too_few
 from harness.compare.gates import GATES
+from harness.compare.results import GroupKey
 from harness.compare.rows import Row
 from harness.compare.statistics import median_interval
 from harness.measure.values import json_number
@@ -84,11 +85,15 @@ class _Found:
 
     @property
     def machine(self) -> str:
-        return self.report.machine(self.row.adapter, self.row.layout, self.row.track)
+        return self.report.machine(*_column(self.row))
 
     @property
     def settings(self) -> str:
         return hashlib.sha256(json.dumps(self.work, sort_keys=True, default=str).encode()).hexdigest()[:8]
+
+
+def _column(row: Row) -> GroupKey:
+    return row.adapter, row.layout, row.track
 
 
 def history_of(reports: Sequence[DatedReport], wanted: Wanted) -> History:
@@ -134,7 +139,7 @@ def _found(reports: Iterable[DatedReport], wanted: Wanted, left_out: list[str]) 
 def work_of(report: DatedReport, row: Row) -> Flat:
     """Everything that decides the work of a row's cells, flat, by dotted name; what is null is left out, since it says
     that nothing is set. `bundle` is the hash of prompts, tokenizer and starting checkpoint."""
-    config = report.config(row.adapter, row.layout, row.track)
+    config = report.config(*_column(row))
     flat = dict(_flat({key: config[key] for key in WORK if key in config}, ""))
     if flat.get("recipe.name") == "default":
         del flat["recipe.name"]  # reports from before there were recipes say nothing of one
@@ -174,7 +179,7 @@ def _point(found: _Found) -> Point:
     if row.state == "not comparable":
         low, high = median_interval([value for value in row.repeats if value is not None]) or (None, None)
     remarks = tuple(one.line() for one in report.corrections if one.touches(row))
-    context = report.context(row.adapter)
+    context = report.context(*_column(row))
     return Point(report.name, report.created, row.value or 0.0, low, high, row.n, row.state, context, remarks)
 
 

@@ -110,6 +110,7 @@ def moved(tmp_path: Path) -> Path:
         noise = 1 + 0.002 * (day % 3)
         late: dict[str, Any] = {"rlaxes": {"version": "0.2.0", "commit": "fedcba9876543210", "dirty": False}}
         late |= {"locks": {"reference": "0f" * 32}}
+        late |= {"cells": [cell("reference", repeat) | {"load_before": [0.7, 0, 0]} for repeat in range(3)]}
         publish_report(tmp_path, day, (100.0 if day < 7 else 80.0) * noise, **(late if day >= 7 else {}))
     return tmp_path
 
@@ -120,6 +121,7 @@ def test_a_change_says_what_changed_beside_it(moved: Path) -> None:
     assert (change.run_before[:10], change.run_after[:10]) == ("2026-12-06", "2026-12-07")
     assert change.ratio == pytest.approx(0.8, rel=0.01)
     assert change.what == (
+        "load before its cells: 0.1 -> 0.7",
         "lock: not said -> 0f0f0f0f0f0f",
         "rlaxes: 0.1.0 0123456789ab -> 0.2.0 fedcba987654",
     )
@@ -142,7 +144,7 @@ def test_the_page_shows_it_and_escapes_what_is_not_ours(moved: Path) -> None:
     keys = [{"framework": "trl", "version": "1", "line": "<u>x", "source": "s", "date": "d"}]
     page = history_html(_history(moved), facts, [], keys)
     assert page.count("data:image/svg+xml;base64,") == 1
-    assert "Changed beside it: lock: not said" in page
+    assert "; lock: not said -&gt; 0f0f0f0f0f0f; rlaxes: 0.1.0" in page
     assert not any(mark in page for mark in ("<b>:", "<i>", "<u>"))
     assert "<script" not in page
 

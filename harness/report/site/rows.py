@@ -46,7 +46,7 @@ def _column(run: Run, row: Row) -> dict[str, Any]:
         "title": clean(" · ".join([row.adapter, fmt.words(row.layout), fmt.words(row.track)])),
         "work": _words({TITLES.get(key, key): value for key, value in work_of(run.report, row).items()}),
         "machine": _words({"machine": run.report.machine(*column)}),
-        "context": _words(run.report.context(row.adapter) | ({"measured limits": limits} if limits else {})),
+        "context": _words(run.report.context(*column) | ({"measured limits": limits} if limits else {})),
         "rows": [],
     }
 
