@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from scipy.stats import t
 
+from harness.compare.effect import CONFIDENCE
 from harness.compare.lengths import reference_cells
 from harness.compare.results import CellResult, GroupKey
-from harness.compare.statistics import CONFIDENCE
 
 CURVE = "reward_curve"
 TRACK = "free"

@@ -3,14 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from statistics import fmean, median, stdev
+from statistics import median, stdev
+from typing import TypeGuard
 
-from scipy.optimize import brentq
-from scipy.stats import binom, nct, t
+from scipy.stats import binom
 
-CONFIDENCE = 0.95
-POWER = 0.8
+from harness.compare.effect import CONFIDENCE, Effect, detectable, paired_effect
 
 INTERVAL_NOTE = (
     "The interval is the percentile bootstrap interval of the median over the repeats, from the exact bootstrap "
@@ -70,8 +68,8 @@ class Ratio:
     pairs: int
 
 
-def _log(value: float | None) -> float | None:
-    return math.log(value) if value is not None and 0 < value < math.inf else None
+def _has_log(value: float | None) -> TypeGuard[float]:
+    return value is not None and 0 < value < math.inf
 
 
 def paired_ratio(values: Sequence[float | None], reference: Sequence[float | None]) -> Ratio | None:
@@ -80,41 +78,29 @@ def paired_ratio(values: Sequence[float | None], reference: Sequence[float | Non
     Repeats are interleaved, so those of the same number saw the same machine. A pair counts where both values are
     above 0 and finite; None where no pair does.
     """
-    both = [(_log(a), _log(b)) for a, b in zip(values, reference, strict=False)]
-    logs = [a - b for a, b in both if a is not None and b is not None]
-    if not logs:
+    pairs = [(a, b) for a, b in zip(values, reference, strict=False) if _has_log(a) and _has_log(b)]
+    if not pairs:
         return None
-    middle, n = fmean(logs), len(logs)
-    if n < 2:
-        return Ratio(math.exp(middle), None, None, n)
-    half = float(t.ppf((1 + CONFIDENCE) / 2, n - 1)) * stdev(logs) / math.sqrt(n)
-    return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), n)
+    if len(pairs) < 2:
+        ((value, its),) = pairs
+        return Ratio(value / its, None, None, 1)
+    effect = paired_effect([value for value, _ in pairs], [its for _, its in pairs])
+    return Ratio(effect.ratio, *effect.interval, effect.pairs)
 
 
-def detectable_change(values: Sequence[float], power: float = POWER, level: float = 1 - CONFIDENCE) -> float | None:
-    """The smallest relative change (0.05: 5 %) between two such sets of n repeats that a two-sided t test at `level`
-    would find with probability `power`.
+def detectable_change(values: Sequence[float]) -> float | None:
+    """The smallest relative change (0.05: 5 %) between two such sets of n repeats, unpaired, that a two-sided t test at
+    5 % would find with a power of 80 %. It describes the spread of one column; what a verdict could have found is
+    `harness.compare.judgement.Judgement.detectable`.
 
-    The spread is that of the logarithms; both sets are taken to have it. From the noncentral t distribution
-    (Cohen 1988) with 2n - 2 degrees of freedom. None for fewer than 2 values or where one is not above 0 and finite.
+    The spread is that of the logarithms; both sets are taken to have it, so that there are 2n - 2 degrees of freedom.
+    None for fewer than 2 values or where one is not above 0 and finite.
     """
-    logs = [log for log in map(_log, values) if log is not None]
-    n = len(logs)
-    if n < 2 or n < len(values):
+    n = len(values)
+    if n < 2 or not all(map(_has_log, values)):
         return None
-    return math.expm1(_detectable_shift(n, power, level) * stdev(logs) * math.sqrt(2 / n))
-
-
-@cache
-def _detectable_shift(n: int, power: float, level: float) -> float:
-    """The difference of two means of n, in their standard errors, that the t test finds with that power."""
-    degrees = 2 * n - 2
-    critical = float(t.ppf(1 - level / 2, degrees))
-
-    def missing_power(shift: float) -> float:  # the other tail adds nothing at such a power
-        return float(nct.sf(critical, degrees, shift)) - power
-
-    return float(brentq(missing_power, 0.0, 2 * critical + 2))
+    spread = stdev([math.log(value) for value in values])
+    return detectable(Effect(0.0, spread * math.sqrt(2 / n), 2 * n - 2, n, paired=False), 1 - CONFIDENCE, 0.0)
 
 
 def middle(values: Sequence[float]) -> float:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.compare.statistics import CONFIDENCE
+from harness.compare.effect import CONFIDENCE
 from harness.report import format as fmt
 
 LEARNING = (
