@@ -35,12 +35,16 @@ def track(
     pin: Annotated[str, typer.Option(help=f"The version that is in use. {VERSION}")],
     candidate: Annotated[str, typer.Option(help="The version that is held against it, in the same words.")],
     overrides: Overrides = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="A requirement for both, e.g. what a release imports and forgot to ask for."),
+    ] = None,
     cfg: ShowConfig = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure two versions of an adapter in turns on this machine, and judge the second against the first. Ends with 0
     (no worse), 1 (worse), 2 (cannot tell), 3 (could not be measured) or 4 (usage); resumes what was interrupted."""
-    asked = tracked(overrides or [], pin, candidate, _say)
+    asked = tracked(overrides or [], pin, candidate, _say, also or [])
     if cfg:
         show_configs({choice.label: choice.config for choice in asked.choices}, as_json=as_json)
         return

@@ -45,8 +45,11 @@ class Tracked:
         return self.pin.hash == self.candidate.hash
 
 
-def tracked(overrides: Sequence[str], pin: str, candidate: str, say: Say) -> Tracked:
+def tracked(overrides: Sequence[str], pin: str, candidate: str, say: Say, also: Sequence[str] = ()) -> Tracked:
     """What the words ask for.
+
+    Args:
+        also: requirements that the compiled locks of both hold besides.
 
     Raises:
         UserError: they name several adapters or a fault, or no version.
@@ -60,7 +63,7 @@ def tracked(overrides: Sequence[str], pin: str, candidate: str, say: Say) -> Tra
         raise UserError("`track` compares undisturbed cells; for fault=... use `drill`")
     config = choices[0].config
     adapter = find_adapter(config["adapter"]["name"])
-    sides = [find_version(adapter, variant_of(config), word, say) for word in (pin, candidate)]
+    sides = [find_version(adapter, variant_of(config), word, say, also) for word in (pin, candidate)]
     versioned = [replace(choice, version=side) for choice in choices for side in sides]
     return Tracked(adapter, sides[0], sides[1], versioned)
 

@@ -8,10 +8,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import parse_wheel_filename
 
 from harness.errors import PrerequisiteError, UserError
@@ -28,14 +29,17 @@ SHORT = 9
 """Digits of a hash in a name."""
 
 
-def release_version(adapter: Adapter, variant: str, release: str, say: Say) -> Version:
+def release_version(adapter: Adapter, variant: str, release: str, say: Say, also: Sequence[str] = ()) -> Version:
     """A release of the adapter's framework; the adapter's own lock where that holds it.
 
+    Args:
+        also: requirements that the lock holds besides, e.g. what a release imports and forgot to ask for.
+
     Raises:
-        UserError: nobody says here what the adapter's lock is compiled from.
+        UserError: nobody says here what the own lock is compiled from, or what is to be besides is no requirement.
         PrerequisiteError: no index has the release, or it cannot be had beside what the adapter pins.
     """
-    job, own = _job(adapter, variant)
+    job, own = _job(adapter, variant, also)
     text = own.read_text(encoding="utf-8") if own.is_file() else ""
     held = pins(text).get(_package(adapter))
     if held == release and inputs_digest(text) == job.digest:
@@ -43,19 +47,19 @@ def release_version(adapter: Adapter, variant: str, release: str, say: Say) -> V
     lock = _compiled(adapter, _replaced(adapter, job, f"=={release}"), own, say)
     exact = pins(lock.read_text(encoding="utf-8"))[_package(adapter)]
     if exact != release:  # 1.15 is 1.15.0, and has one lock
-        return release_version(adapter, variant, exact, say)
+        return release_version(adapter, variant, exact, say, also)
     return Version(release, release, "release", release, lock)
 
 
-def git_version(adapter: Adapter, variant: str, url: str, ref: str, say: Say) -> Version:
+def git_version(adapter: Adapter, variant: str, url: str, ref: str, say: Say, also: Sequence[str] = ()) -> Version:
     """The framework at a git revision, built into a wheel here. The lock holds the hash of that wheel and of everything
     else; not the build: what the framework asks for to be built with is taken as the index has it.
 
     Raises:
-        UserError: nobody says here what the adapter's lock is compiled from.
+        UserError: as of a release.
         PrerequisiteError: it cannot be fetched, built, or had beside what the adapter pins.
     """
-    job, own = _job(adapter, variant)
+    job, own = _job(adapter, variant, also)
     wheel, commit = _wheel(adapter, url, ref, say)
     lock = _compiled(adapter, _replaced(adapter, job, f" @ {wheel.as_uri()}"), own, say)
     unhashed = f"the build of the wheel from {commit[:SHORT]}: the wheel that was built here is in the lock by its hash"
@@ -92,8 +96,8 @@ def _folder(adapter: Adapter, name: str) -> Path:
     return cache_folder() / "versions" / adapter.name / name
 
 
-def _job(adapter: Adapter, variant: str) -> tuple[LockJob, Path]:
-    """What the adapter's own lock is compiled from, and that lock.
+def _job(adapter: Adapter, variant: str, also: Sequence[str]) -> tuple[LockJob, Path]:
+    """What the adapter's own lock is compiled from, and more, and that lock.
 
     Raises:
         UserError: see above.
@@ -105,7 +109,12 @@ def _job(adapter: Adapter, variant: str) -> tuple[LockJob, Path]:
             f"nothing here says what the lock of {adapter.name} is compiled from: run it in a checkout of rlaxes, or "
             "give the path of a lock"
         )
-    return job, own
+    for word in also:
+        try:
+            Requirement(word)
+        except InvalidRequirement:
+            raise UserError(f"--with {word}: that is no requirement; write e.g. requests, or requests>=2.32") from None
+    return replace(job, requirements=(*job.requirements, *also)), own
 
 
 def _replaced(adapter: Adapter, job: LockJob, what: str) -> LockJob:

@@ -5,6 +5,7 @@ same files, and a run is taken up again with them.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ GIT = re.compile(r"git\+(?P<url>\w+://\S+?)(?:@(?P<ref>[^@/\s][^@\s]*))?$")
 REPOSITORY = re.compile(r"https://(?:github|gitlab)\.com/[\w.-]+/[\w.-]+")
 
 
-def find_version(adapter: Adapter, variant: str, word: str, say: Say) -> Version:
+def find_version(adapter: Adapter, variant: str, word: str, say: Say, also: Sequence[str] = ()) -> Version:
     """The version that a word names, with its lock compiled or its sources laid out.
 
     Args:
@@ -31,6 +32,7 @@ def find_version(adapter: Adapter, variant: str, word: str, say: Say) -> Version
         word: a path of a lock; of an adapter that drives a framework a release (`1.15.0`), `git:REF` or
             `git+URL@REF`; of one of rlaxes' own (reference, fake) a git revision of this checkout.
         say: receives what is being done.
+        also: requirements that a compiled lock holds besides; others hold what they hold.
 
     Raises:
         UserError: it is none of these, or there is no such revision.
@@ -41,9 +43,9 @@ def find_version(adapter: Adapter, variant: str, word: str, say: Say) -> Version
     if not drives_framework(adapter):
         return checkout_version(adapter, variant, word)
     if match := GIT.match(word):
-        return git_version(adapter, variant, match["url"], match["ref"] or "HEAD", say)
+        return git_version(adapter, variant, match["url"], match["ref"] or "HEAD", say, also)
     if word.startswith("git:") and len(word) > len("git:"):
-        return git_version(adapter, variant, repository_of(adapter), word.removeprefix("git:"), say)
+        return git_version(adapter, variant, repository_of(adapter), word.removeprefix("git:"), say, also)
     try:
         release = str(Release(word))
     except InvalidVersion:
@@ -51,7 +53,7 @@ def find_version(adapter: Adapter, variant: str, word: str, say: Say) -> Version
             f"'{word}' names no version of {adapter.name}: write a release (1.15.0), git:REF, git+URL@REF, "
             "or the path of a lock"
         ) from None
-    return release_version(adapter, variant, release, say)
+    return release_version(adapter, variant, release, say, also)
 
 
 def drives_framework(adapter: Adapter) -> bool:

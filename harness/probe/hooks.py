@@ -30,8 +30,9 @@ class HookPoint:
 
 
 def verify_hooks(points: Iterable[HookPoint]) -> list[str]:
-    """One message for each hook point that the installed version no longer has; empty where all hold."""
-    return [message for point in points if (message := _drift(point))]
+    """A message for each hook point that is gone, one for a module that cannot be imported; empty where all hold."""
+    messages = [message for point in points if (message := _drift(point))]
+    return list(dict.fromkeys(messages))
 
 
 def require_hooks(messages: list[str]) -> None:
@@ -45,7 +46,7 @@ def _drift(point: HookPoint) -> str | None:
     try:
         found: object = importlib.import_module(module_name)
     except ImportError as error:
-        return f"hook drift: module {module_name} ({point.stage}) cannot be imported: {error}"
+        return f"hook drift: module {module_name} cannot be imported: {error}"
     for name in qualified.split("."):
         if not hasattr(found, name):
             return f"hook drift: {point.target} ({point.stage}) is gone: {point.why}"

@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.execute import checkouts
-from harness.execute.foreign_load import CpuWatch
 from harness.report import build
 from tests.execute.planted import planted_repository
 from tests.execute.small_wheel import build_shelf
 
-SHORT = ("task.steps=6", "task.warmup_steps=1", "null_test.pairs=0")
+SHORT = ("task.steps=6", "task.warmup_steps=1", "null_test.pairs=0", "null_test.max_foreign=100")
+"""The fake loop's clock is made up: what other processes use changes none of its times."""
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _own_cache(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkouts, "ROOT", repository)
     monkeypatch.setenv("RLAXES_CACHE", str(tmp_path / "cache"))
-    # The fake loop's clock is made up: what other processes use changes none of its times.
-    monkeypatch.setattr(CpuWatch, "foreign_cores", lambda self, members: 0.0)
     monkeypatch.setattr(build, "draw_figures", lambda model, folder: [])
 
 
