@@ -1,8 +1,9 @@
-"""MLflow and trackio read back what was written for them; W&B's files are read by rlaxes' own reader, since W&B itself
-has none that works without a server. The environment of the tools is made once (76 MB, some twenty seconds)."""
+"""MLflow's client, trackio's API and W&B's `leet inspect` read back what was written for them. The environment of the
+tools is made once (76 MB, some twenty seconds)."""
 
 import json
 import math
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -16,7 +17,6 @@ from harness.execute.uv_process import mute
 from harness.export.content import Content, Figure, content_of
 from harness.export.trackers import TRACKERS, export_environment, write_tracker
 from harness.ingest.readers.wandb_offline import WandbRun
-from harness.ingest.reading import Block
 from harness.report.model import ReportModel
 from tests.export.conftest import UNFINISHED
 
@@ -117,29 +117,43 @@ def test_trackio_reads_every_figure_and_curve_back(infinite: Content, stores: Pa
         assert config["absent"] == {f.name: f.reason for f in run.figures if f.value is None} | run.missing
 
 
-def _blocks(folder: Path, run: str) -> list[Block]:
-    (path,) = folder.glob(f"offline-run-*-{run}/run-*.wandb")
-    with path.open("rb") as stream:
-        return list(WandbRun().blocks(stream, lambda line, words: pytest.fail(f"{line}: {words}")))
+def _inspect(stores: Path, python: Path, run: str, home: Path, *words: str) -> str:
+    """What W&B's own reader of its files prints of a run."""
+    (path,) = (stores / "wandb").glob(f"offline-run-*-{run}/run-*.wandb")
+    command = [str(python.with_name("wandb")), "leet", "inspect", "--json", *words, str(path)]
+    return subprocess.run(
+        command, env={"HOME": str(home), "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True
+    ).stdout
 
 
-def test_the_files_of_wandb_hold_every_figure_and_curve(infinite: Content, stores: Path) -> None:
+def test_wandb_reads_every_figure_and_curve_back(infinite: Content, stores: Path, python: Path, tmp_path: Path) -> None:
     for run in infinite.runs:
-        blocks = _blocks(stores / "wandb", f"{infinite.run_id}-{run.name}")
-        (summary,) = (block.values for block in blocks if block.kind == "summary")
-        assert _numbers(run.figures).items() <= summary.items()
-        curves = _curves(infinite, run.name)
+        name = f"{infinite.run_id}-{run.name}"
         axes = {name: one.axis for one in run.series for name in one.columns}
         points: Points = {}
-        for block in blocks:
-            if block.kind not in {"config", "summary"}:
-                for name in block.values.keys() & curves.keys():
-                    x = block.step if axes[name] == "step" else block.values[axes[name]]
-                    points.setdefault(name, []).append([float(x or 0), block.values[name]])
-        assert {name: sorted(found) for name, found in points.items()} == curves
-        words = {key: value for block in blocks if block.kind == "config" for key, value in block.words.items()}
-        for figure in run.figures:
-            assert figure.value is not None or words[f"absent/{figure.name}"] == figure.reason
+        for record in map(json.loads, _inspect(stores, python, name, tmp_path).splitlines()):
+            item = record["history"]["item"] if record["type"] == "history" else {}
+            for key in item.keys() & axes.keys():
+                points.setdefault(key, []).append([item[axes[key]], item[key]])
+        assert {key: sorted(found) for key, found in points.items()} == _curves(infinite, run.name)
+        told = json.loads(_inspect(stores, python, name, tmp_path, "--summary"))
+        found = {key: value for key, value in told["summary"].items() if "/" in key and key not in axes}
+        finite = {key: value for key, value in found.items() if value != "Infinity"}
+        assert finite == _numbers(run.figures)
+        assert ("cost/cost_device_seconds" in found) is (run.status == "ok")
+        assert (told["state"], told["exit_code"]) == (("finished", 0) if run.status == "ok" else ("failed", 1))
+        absent = {f.name: f.reason for f in run.figures if f.value is None} | run.missing
+        assert told["config"]["absent"] == absent
+        assert run.parameters.items() <= told["config"].items()
+
+
+def test_rlaxes_reads_the_files_of_wandb_too(infinite: Content, stores: Path) -> None:
+    run = infinite.runs[1]
+    (path,) = (stores / "wandb").glob(f"offline-run-*-{run.name}/run-*.wandb")
+    with path.open("rb") as stream:
+        blocks = list(WandbRun().blocks(stream, lambda line, words: pytest.fail(f"{line}: {words}")))
+    (summary,) = (block.values for block in blocks if block.kind == "summary")
+    assert _numbers(run.figures).items() <= summary.items()
 
 
 @pytest.mark.parametrize("tool", TRACKERS)

@@ -58,8 +58,8 @@ def write_run(run: dict[str, Any], content: dict[str, Any], folder: Path) -> Non
             for place, x in enumerate(series["x"]):
                 values = {key: column[place] for key, column in series["columns"].items() if column[place] is not None}
                 written.log({series["axis"]: x} | values)
-        for figure in run["figures"]:
-            written.summary.update({name: float(value) for name, value in figure["numbers"].items()})
+        numbers = {name: float(value) for figure in run["figures"] for name, value in figure["numbers"].items()}
+        written.summary.update(numbers)
         written.finish(exit_code=0 if run["status"] == "ok" else 1)
 
 
