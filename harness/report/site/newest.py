@@ -53,13 +53,18 @@ def newest_view(runs: Sequence[Run]) -> dict[str, Any]:
         runs: from the newest to the oldest; those that were not measured here, or were taken back, are passed over.
     """
     here = [run for run in runs if run.stands]
-    compared = [run for run in here if len({cell["adapter"] for cell in run.model.cells}) > 1] or here
+    compared = [run for run in here if len(_systems(run.model)) > 1] or here
     if not compared:
         return {"tables": []}
     run = compared[0]
     tables = [_table(run.model, track) for track in run.model.tracks]
     told = {"title": run.model.title, "date": run.date, "cautions": run.model.cautions, "corrections": run.corrections}
     return told | {"href": f"results/{run.folder}/index.html", "tables": [table for table in tables if table.heads]}
+
+
+def _systems(model: ReportModel) -> set[str]:
+    """Two versions of one system are one."""
+    return {cell.get("system") or cell["adapter"] for cell in model.cells}
 
 
 def _table(model: ReportModel, track: str) -> NewestTable:

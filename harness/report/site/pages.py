@@ -6,12 +6,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
+from harness.compare.judgement import STATES
 from harness.contract.axes import AXES
 from harness.report.corrections import withdrawn_whole
 from harness.report.framework_map import Seen, framework_map, newest_seen
 from harness.report.grades import EVIDENCE, MEANINGS
 from harness.report.html import context_of, environment
 from harness.report.map_pages import map_context
+from harness.report.model import ReportModel
 from harness.report.published_index import systems_of, task_of
 from harness.report.site.documents import Rendered
 from harness.report.site.newest import newest_view
@@ -93,9 +95,16 @@ def _listed(run: Run) -> dict[str, Any]:
         "systems": systems_of(run.model),
         "names": ", ".join(run.model.names),
         "cells": counts(run.model),
+        "verdicts": _verdicts(run.model),
         "evidence": run.evidence,
         "corrections": "withdrawn" if withdrawn_whole(run.corrections) else len(run.corrections),
     }
+
+
+def _verdicts(model: ReportModel) -> str:
+    """How often each state was judged, e.g. `1 worse, 8 no change`; a report of before there were verdicts has none."""
+    found = [judgement.state for judgement in model.judgements]
+    return ", ".join(f"{found.count(state)} {state}" for state in STATES if state in found) or "none"
 
 
 def _link(page: Rendered) -> dict[str, Any]:
@@ -110,9 +119,10 @@ def _link(page: Rendered) -> dict[str, Any]:
 
 
 def _axes_told(run: Run) -> dict[str, Any]:
-    """What the framework map reads of a `report.json`."""
+    """What the framework map reads of a `report.json`; of systems by their own name, not of `trl@1.15.0` and such."""
     model = run.model
-    axes = [asdict(axis) for axis in model.axes]
+    own = {name for name, facts in model.adapters.items() if (facts.get("name") or name) == name}
+    axes = [asdict(axis) for axis in model.axes if axis.adapter in own]
     return {"created": model.created, "run_id": model.run_id, "adapters": model.adapters, "axes": axes}
 
 

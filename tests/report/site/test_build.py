@@ -17,6 +17,7 @@ from harness.report.site.build import MARK
 from tests.report.reports import HOSTILE
 from tests.report.site.folders import ADAPTERS, ELSEWHERE, FIRST, SECOND, correct, write_results, write_run
 from tests.report.test_html import replace_everywhere
+from tests.report.test_judgements import judgement
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
@@ -116,6 +117,29 @@ def test_newest_first_and_systems_by_name(site: Path) -> None:
     assert "reference 0.1.0, trl 1.16.0" in text
     words = set(re.findall(r"[a-z]+", text.lower()))
     assert not words & {"best", "winner", "fastest", "slowest", "rank", "overall"}
+
+
+def test_a_system_under_another_name_is_no_column_of_the_measured_axes(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "results", FIRST) / "report.json"
+    text = path.read_text(encoding="utf-8").replace('"adapter": "trl"', '"adapter": "trl@1.15.0"')
+    content = json.loads(text)
+    content["adapters"]["trl@1.15.0"] = content["adapters"].pop("trl") | {"name": "trl"}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    text = build_site(tmp_path / "results", tmp_path / "site", ADAPTERS).index.read_text(encoding="utf-8")
+    axes = text.partition('id="axes"')[2].partition("</table>")[0]
+    assert "reference" in axes
+    assert "trl" not in axes
+
+
+def test_verdicts_are_counted_by_state_and_shown_on_the_page_of_their_run(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "results", FIRST) / "report.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    verdicts = [judgement("worse"), judgement("no change"), judgement("no change")]
+    path.write_text(json.dumps(content | {"judgements": [one.as_dict() for one in verdicts]}), encoding="utf-8")
+    index = build_site(tmp_path / "results", tmp_path / "site", ADAPTERS).index
+    assert "<td>1 worse, 2 no change</td>" in index.read_text(encoding="utf-8")
+    run = index.parent / "results" / "2026-11-28" / "cpu" / FIRST / "index.html"
+    assert 'id="judgements"' in run.read_text(encoding="utf-8")
 
 
 def test_corrections_stand_above_and_a_withdrawn_figure_is_no_number(site: Path) -> None:

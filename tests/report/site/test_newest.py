@@ -34,6 +34,6 @@ def test_a_run_that_was_taken_back_is_in_no_table(tmp_path: Path) -> None:
 
 def test_a_run_of_one_system_comes_after_one_of_several(tmp_path: Path) -> None:
     newest, middle, _ = _runs(tmp_path)
-    newest.model.cells = [cell for cell in newest.model.cells if cell["adapter"] == "trl"]
+    newest.model.cells = [{**cell, "system": "trl"} for cell in newest.model.cells]  # two versions of one
     assert newest_view([newest, middle])["date"] == SECOND[:10]
     assert newest_view([newest])["date"] == ELSEWHERE[:10]

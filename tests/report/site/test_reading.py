@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,11 +7,11 @@ import pytest
 from harness.compare.judgement import Judgement
 from harness.report.site.reading import Run, read_results
 from tests.report.site.folders import FIRST, correct, write_run
+from tests.report.test_judgements import judgement
 
 
 def _judged(adapter: str, baseline: str, measure: str) -> Judgement:
-    place = ("colocated_sync", "free", measure, "", "updates", "lower", "worse")
-    return Judgement(adapter, baseline, *place, effect=1.2, low=1.1, high=1.3, p=0.001, margin=0.02)  # type: ignore[arg-type]
+    return replace(judgement("worse", measure), adapter=adapter, baseline=baseline, p=0.001)
 
 
 def _run(folder: Path, *judged: Judgement) -> Run:
@@ -28,7 +29,7 @@ def test_no_verdict_rests_on_a_figure_that_was_taken_back(tmp_path: Path, adapte
     void, kept = run.model.judgements
     assert (void.state, void.effect, void.low, void.p) == ("cannot tell", None, None, None)
     assert "withdrawn (trl/*/*/lag_max)" in void.reason
-    assert (kept.state, kept.effect) == ("worse", 1.2)
+    assert (kept.state, kept.effect) == ("worse", 1.121)
 
 
 def test_only_what_the_correction_names_loses_its_value(tmp_path: Path) -> None:
