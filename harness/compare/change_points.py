@@ -1,11 +1,15 @@
 """Change points of a line of dated figures: where its level moved by more than its own noise explains.
 
-The segmentation is exact: PELT (Killick, Fearnhead and Eckley 2012) with squared error, which minimises the squared
-distance to the segments' means plus a penalty for each change. The penalty is what decides, and it is measured on the
-line itself: values without a change are exchangeable, so that the gain of the best single change in a line that was
-shuffled is what noise alone reaches. It is the `1 - alarm` quantile of that gain over `SHUFFLES` shuffles, in units of
-the mean squared difference of neighbours (von Neumann 1941), which a few changes of level hardly move. No distribution
-is assumed, an outlier included; that points are independent of each other is.
+The segmentation is the one of the least squared distance to its segments' means, plus a penalty for each change. It is
+exact: for each number of changes the best segmentation is found by dynamic programming (Auger and Lawrence 1989, as
+`ruptures` has it), and a number is tried as long as its penalty alone does not cost more. PELT would be faster, but
+where segments have a least length that of ruptures 1.1.10 misses the best one in 5 % of random lines (the test has one).
+
+The penalty is what decides, and it is measured on the line itself: values without a change are exchangeable, so that
+the gain of the best single change in a line that was shuffled is what noise alone reaches. It is the `1 - alarm`
+quantile of that gain over `SHUFFLES` shuffles, in units of the mean squared difference of neighbours (von Neumann
+1941), which a few changes of level hardly move. No distribution is assumed, an outlier included; that points are
+independent of each other is.
 """
 
 import math
@@ -90,7 +94,7 @@ def change_points(values: Sequence[float], lines: int = 1) -> Searched:
     if noise == 0:
         return Searched()
     gain = _reached_by_noise(searched, ALARM / lines)
-    edges = [0, *_search().fit(searched).predict(pen=noise * gain)]
+    edges = [0, *best_segments(searched, noise * gain)]
     levels = [median(values[start:end]) for start, end in pairwise(edges)]
     sides = zip(edges[1:], pairwise(levels), strict=False)
     changes = [Change(at, was, now, now / was if was > 0 and now > 0 else None) for at, (was, now) in sides]
@@ -103,6 +107,28 @@ def _detectable(n: int, noise: float, gain: float) -> float:
     return math.expm1(2 * math.sqrt(noise / n) * (math.sqrt(gain) + float(norm.ppf(POWER))))
 
 
+def best_segments(values: Any, penalty: float) -> list[int]:
+    """The ends of the segments, none shorter than `LEAST_SEGMENT`, with the least squared error and penalty together.
+
+    Raises:
+        PrerequisiteError: there is no `ruptures` for this Python.
+    """
+    search, n = _search().fit(values.reshape(-1, 1)), len(values)
+    best, least = [n], _squared_error(values, [n])
+    for changes in range(1, n // LEAST_SEGMENT):
+        if changes * penalty >= least:
+            break
+        ends = search.predict(n_bkps=changes)
+        cost = _squared_error(values, ends) + changes * penalty
+        best, least = (ends, cost) if cost < least else (best, least)
+    return best
+
+
+def _squared_error(values: Any, ends: Sequence[int]) -> float:
+    parts = (values[start:end] for start, end in pairwise([0, *ends]))
+    return sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+
+
 def _search() -> Any:
     try:
         import ruptures  # type: ignore[import-untyped]
@@ -110,7 +136,7 @@ def _search() -> Any:
         raise PrerequisiteError(
             "change points need the package ruptures, which has no release for this Python: use Python 3.11 to 3.13"
         ) from error
-    return ruptures.Pelt(model="l2", min_size=LEAST_SEGMENT, jump=1)
+    return ruptures.KernelCPD(kernel="linear", min_size=LEAST_SEGMENT)
 
 
 def _reached_by_noise(values: Any, alarm: float) -> float:

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from harness.compare.change_points import Change, change_points, too_few
+from harness.compare.change_points import Change, Searched, change_points, too_few
 from harness.compare.gates import GATES
 from harness.compare.results import GroupKey
 from harness.compare.rows import Row
 from harness.compare.statistics import median_interval
+from harness.errors import PrerequisiteError
 from harness.measure.values import json_number
 from harness.report.corrections import is_withdrawn
 from harness.report.dated import DatedReport
@@ -157,7 +158,11 @@ def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 def _line(group: Sequence[_Found], before: Sequence[_Found], lines: int) -> Line:
     row, first = group[-1].row, group[0]
     points = tuple(_point(one) for one in group)
-    searched = change_points([point.value for point in points], lines)
+    searched, unsearched = Searched(), too_few(len(points))
+    try:
+        searched = change_points([point.value for point in points], lines)
+    except PrerequisiteError as error:
+        unsearched = str(error)
     return Line(
         *(first.label, row.layout, row.track, row.measure, row.variant),
         title=group[-1].title,
@@ -169,7 +174,7 @@ def _line(group: Sequence[_Found], before: Sequence[_Found], lines: int) -> Line
         begins=tuple(differences(before[-1].work, first.work)) if before else (),
         moved=tuple(_moved(points, change) for change in searched.changes),
         detectable=searched.detectable,
-        unsearched=too_few(len(points)),
+        unsearched=unsearched,
     )
 
 

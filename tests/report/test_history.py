@@ -1,6 +1,7 @@
 """History: what may be joined, what may not, and what is said of a change."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,7 @@ def test_cells_of_a_run_on_several_machines_say_so(tmp_path: Path) -> None:
 @pytest.fixture
 def moved(tmp_path: Path) -> Path:
     """Twelve runs; with the seventh rlaxes and the lock are others, and the speed is a fifth lower."""
+    pytest.importorskip("ruptures", reason="it has no release for this Python")
     for day in range(1, 13):
         noise = 1 + 0.002 * (day % 3)
         late: dict[str, Any] = {"rlaxes": {"version": "0.2.0", "commit": "fedcba9876543210", "dirty": False}}
@@ -127,6 +129,13 @@ def test_a_change_says_what_changed_beside_it(moved: Path) -> None:
     )
     assert "100 tokens/s -> 80.2 tokens/s" in moved_words(change, line.unit)
     assert verdict_of(line).startswith("one change; one of ")
+
+
+def test_without_ruptures_the_lines_are_there_and_say_so(moved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    (line,) = _history(moved).lines
+    assert len(line.points) == 12
+    assert verdict_of(line).startswith("change points need the package ruptures, which has no release for this Python")
 
 
 @pytest.mark.parametrize(
