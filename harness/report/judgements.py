@@ -99,6 +99,12 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.1f} %" if share < 1 else fmt.times(1 + share)
 
 
+def verdict_of(found: Judgement) -> str:
+    """Its state, with what could have been found beside "no change"."""
+    beside = f" (smallest detectable {percent(found.detectable)})" if found.state == "no change" else ""
+    return found.state + beside
+
+
 def explained(found: Judgement) -> str:
     """Which stage a change comes from, e.g. `decode: 83 % of it, +12 ms a step`."""
     if found.explained_by is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.compare.rows import Row
 from harness.report import format as fmt
+from harness.report.judgements import verdict_of
 from harness.report.model import Definition, ReportModel
 
 Column = tuple[str, str]
@@ -66,12 +67,14 @@ class Topic:
 
 @dataclass
 class Table:
-    """A track's comparison; `notes` are the distinct remarks, in the order in which they are first met."""
+    """A track's comparison; `notes` are the distinct remarks, in the order in which they are first met; `verdicts` are
+    the states of what was judged, by adapter, layout and name of the figure."""
 
     track: str
     columns: list[Column]
     topics: list[Topic] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    verdicts: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -90,7 +93,9 @@ class Table:
 def comparison(model: ReportModel, track: str, measures: Sequence[str] | None = None) -> Table:
     """Lay out a track's rows in the order of the definitions, or those of some measures in the order given; never in
     that of the values."""
-    table = Table(track, model.columns(track))
+    judged = [judgement for judgement in model.judgements if judgement.track == track]
+    verdicts = {(one.adapter, one.layout, one.name): verdict_of(one) for one in judged if one.effect is not None}
+    table = Table(track, model.columns(track), verdicts=verdicts)
     rows = [row for row in model.rows if row.track == track and (measures is None or row.measure in measures)]
     present = {row.measure for row in rows}
     definitions = [definition for tag, definition in model.definitions.items() if tag in present]
@@ -150,7 +155,7 @@ def _entry(table: Table, row: Row | None, divisor: float) -> Entry:
         row.state,
         note,
         reason,
-        _ratio(row),
+        ", ".join(filter(None, [_ratio(row), table.verdicts.get((row.adapter, row.layout, row.name))])),
         spread,
         "" if row.detectable is None else f"{fmt.number(100 * row.detectable, 2)} %",
     )

@@ -16,6 +16,7 @@ from harness.report.html import render_html
 from harness.report.judgements import change_of, judged_view, null_words
 from harness.report.markdown import render_markdown
 from harness.report.model import ReportModel
+from harness.report.table import comparison
 from tests.compare.judged_cells import arm
 from tests.report.reports import HOSTILE, report
 from tests.report.test_html import Page
@@ -66,6 +67,19 @@ def test_the_page_has_the_section_and_a_link_to_it(tmp_path: Path) -> None:
     assert not page.open
     for state in STATES:
         assert f">{state}<" in text
+
+
+def test_the_verdict_stands_behind_the_ratio_in_the_table_and_nowhere_else() -> None:
+    model = report()
+    model.judgements = [judgement("no change"), judgement("worse", "cost_device_seconds", effect=None)]
+    entries = {
+        family.definition.tag: line.entries[1].ratio
+        for topic in comparison(model, "free").topics
+        for family in topic.families
+        for line in family.lines
+    }
+    assert entries["memory_peak_bytes"].endswith("], no change (smallest detectable 3.1 %)")
+    assert "worse" not in " ".join(entries.values()), "without an effect there is nothing to say of a value"
 
 
 def test_what_holds_for_all_of_a_system_is_one_line() -> None:
