@@ -38,7 +38,7 @@ class Answer:
 
     Attributes:
         grade: of the strongest evidence that is not stale, or of the strongest; None where there is none.
-        evidence: the strongest first, of a grade the newest first.
+        evidence: the strongest first, of a grade what is not stale first.
         opening: what would show more; None where the answer rests on a measurement.
     """
 
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def stale(self) -> bool:
-        """Whether nothing that speaks for its state is fresh."""
+        """Whether there is evidence, and all of it is stale."""
         return bool(self.evidence) and all(one.stale for one in self.evidence)
 
 
@@ -63,7 +63,7 @@ def answers(frameworks: Sequence[Framework], asked: Requirements, clock: Clock) 
 
 def _answer(framework: Framework, one: Requirement, clock: Clock) -> Answer:
     found = sorted(_evidence(framework, one, clock), key=lambda piece: piece.date, reverse=True)
-    found.sort(key=lambda piece: GRADES.index(piece.grade))
+    found.sort(key=lambda piece: (GRADES.index(piece.grade), piece.stale is not None))
     kept = tuple(_newest(found))
     said = {piece.meets for piece in kept}
     state = UNKNOWN if not said else DIFFERS if len(said) == 2 else MET if said == {True} else NOT_MET
@@ -110,7 +110,7 @@ def _within(finding: Finding, allowed: int) -> bool | None:
 
 
 def _newest(found: Sequence[Evidence]) -> Iterator[Evidence]:
-    """Of what one grade says either way, the newest: the others are older runs of the same."""
+    """Of what one grade says either way, the first: the newest that is not stale. Others are older runs of the same."""
     for _, pieces in groupby(found, key=lambda piece: piece.grade):
         listed = list(pieces)
         for meets in (True, False):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.choose.evidence import MEASURED, REPLAYED, Finding, Lag
@@ -60,16 +61,26 @@ def findings_of(report: ReportModel, corrections: Sequence[Correction] = ()) -> 
     """What a published report shows, by the adapter's own name (that of `trl@1.15.0` is `trl`). What was corrected
     afterwards is said beside it."""
     corrected = "".join(f"; {correction.line()}" for correction in corrections)
+    report, gone = _standing(report, corrections)
     if report.ingested:
         yield from _replayed(report, corrected)
         return
     for look in (_axes, _one_machine, _lag, _drills, _own_figures):
         for label, axis, values, says, more in look(report):
+            if label in gone:
+                continue
             facts = report.adapters.get(label, {})
             name, version = str(facts.get("name") or label), str(facts.get("version"))
             source = f"{report.run_id} ({report.profile}), {label}"
             told = (MEASURED, says + corrected, source, version, report.created[:10])
             yield name, Finding(axis, frozenset(values), *told, **more)
+
+
+def _standing(report: ReportModel, corrections: Sequence[Correction]) -> tuple[ReportModel, set[str]]:
+    """The report without the rows that were withdrawn, and the systems of which no row is left."""
+    withdrawn = [correction for correction in corrections if correction.withdrawn]
+    left = [row for row in report.rows if not any(correction.touches(row) for correction in withdrawn)]
+    return replace(report, rows=left), {row.adapter for row in report.rows} - {row.adapter for row in left}
 
 
 Look = Iterator[tuple[str, str, tuple[str, ...], str, dict[str, Any]]]

@@ -73,9 +73,7 @@ def _requirements(file: str | None) -> Requirements:
         raise UserError(
             "no requirements: `rlaxes choose FILE` (`rlaxes choose --example` prints one), or run it in a terminal"
         )
-    return ask_for_requirements(
-        lambda question: Prompt.ask(question, console=words, default="", show_default=False), _say
-    )
+    return ask_for_requirements(_ask, _say)
 
 
 def _text(path: Path) -> str:
@@ -86,7 +84,10 @@ def _text(path: Path) -> str:
 
 
 def _ask(question: str) -> str:
-    return Prompt.ask(question, console=words, default="", show_default=False)
+    try:
+        return Prompt.ask(question, console=words, default="", show_default=False)
+    except EOFError as error:
+        raise UserError("the terminal was closed before all was asked; `rlaxes choose FILE` asks nothing") from error
 
 
 def _say(line: str) -> None:

@@ -124,6 +124,14 @@ def test_of_one_grade_the_newest_stands() -> None:
     assert [piece.source for piece in answer(ENGINE, framework("one", *runs)).evidence] == ["run 30"]
 
 
+def test_a_newer_run_of_another_version_hides_none_of_the_pin() -> None:
+    pin = finding("rollout_engine", ("vllm",), date="2026-11-28", source="pin")
+    other = finding("rollout_engine", ("vllm",), date="2026-11-30", source="candidate", version="2.1")
+    found = answer(ENGINE, framework("one", other, pin))
+    assert [piece.source for piece in found.evidence] == ["pin"]
+    assert found.opening is None
+
+
 def test_order_is_that_of_names_and_nothing_is_counted() -> None:
     found = choice(f"{ENGINE}, turns: {{wish: tools}}", framework("b", rollout_engine=axis(["vllm"])), framework("a"))
     assert [one.framework for one in found.answers] == ["a", "b", "a", "b"]

@@ -122,6 +122,15 @@ def test_a_run_that_was_withdrawn_shows_nothing_and_a_corrected_one_says_so() ->
         assert bool(loop.ran) is shown
 
 
+def test_what_was_withdrawn_of_a_run_is_passed_over() -> None:
+    rows = [_row("lag_max", "disaggregated_async", 2.0), _row("completion_length", "disaggregated_async", 3.0)]
+    report = _report(rows=rows, axes=[_axis("rollout_engine", "vllm")])
+    of_lag, of_all = (replace(WITHDRAWN, rows=(pattern,)) for pattern in ("loop/*/*/lag_max", "loop"))
+    assert {one.axis for _, one in findings_of(report)} == {"lag_bound", "rollout_engine", "nodes"}
+    assert {one.axis for _, one in findings_of(report, [of_lag])} == {"rollout_engine", "nodes"}
+    assert list(findings_of(report, [of_all])) == []
+
+
 def test_published_tables_give_modes_and_devices_and_no_figure() -> None:
     found = list(reported())
     assert {name for name, _ in found} <= set(SOURCES.values())
