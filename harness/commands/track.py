@@ -84,7 +84,7 @@ def _sides(asked: Tracked) -> dict[str, Any]:
 
 
 def _side(version: Version, label: str) -> dict[str, Any]:
-    return {"label": label, **version.as_dict(), "lock": str(version.lock) if version.lock else None}
+    return {"label": label, **version.as_dict()}
 
 
 def _print_sides(asked: Tracked, told: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ class Version:
         return hashlib.sha256(f"{locked} {self.code}".encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """For a manifest and for `--json`: nothing in it names this machine."""
+        """For a manifest and for `--json`, which may be published: no path of this machine."""
         lock = hashlib.sha256(self.lock.read_bytes()).hexdigest() if self.lock else None
         shown = {"name": self.name, "word": self.word, "kind": self.kind, "release": self.release}
         return shown | {"commit": self.commit, "hash": self.hash, "lock_sha256": lock, "unhashed": self.unhashed}

@@ -83,6 +83,14 @@ def test_another_release_is_compiled_once_from_the_same_requirements(small: Adap
     assert pins(first.lock.read_text(encoding="utf-8")) == {NAME: VERSION}
 
 
+def test_what_a_release_forgot_to_ask_for_can_be_added(small: Adapter) -> None:
+    found = find_version(small, "cpu", VERSION, mute, [f"{NAME}>=0.1"])
+    assert found.lock != small.lock("cpu")
+    assert found.hash == _find(small, VERSION).hash, "here it added nothing"
+    with pytest.raises(UserError, match="--with no requirement: that is no requirement"):
+        find_version(small, "cpu", VERSION, mute, ["no requirement"])
+
+
 def test_a_release_that_no_index_has_is_a_missing_prerequisite(small: Adapter) -> None:
     with pytest.raises(PrerequisiteError, match=f"{NAME}==9.9"):
         _find(small, "9.9")
