@@ -1,5 +1,6 @@
 """The site in a real browser, opened from the file system: what it loads, what its script does, how wide it gets."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,8 +59,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        # Chromium's own sandbox does not start as root in a container; the pages are our own files.
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        as_root = os.geteuid() == 0  # for root Chromium's own sandbox does not start; the pages are our own files
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if as_root else [])
         yield found
         found.close()
 
