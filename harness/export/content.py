@@ -19,7 +19,8 @@ from harness.report.grades import evidence_of_report
 from harness.report.model import ReportModel
 
 SCHEMA = 1
-NO_SERIES = "a published table has no series; export the run itself"
+PUBLISHED = "a published table has no series; export the run itself"
+FOREIGN = "it was recorded elsewhere: its curves are in its own logs"
 Parameter = str | int | float | bool
 Column = tuple[str, str, str]
 
@@ -203,8 +204,8 @@ def _judged(model: ReportModel, column: Column, names: Mapping[tuple[str, str], 
 def _cell(model: ReportModel, cell: dict[str, Any], names: Mapping[tuple[str, str], str]) -> Run:
     column = (cell["adapter"], cell["layout"], cell["track"])
     series, missing = stepped_series(model.series.get(cell["cell_id"], {}))
-    if not model.series:
-        missing = {"all": NO_SERIES}
+    if cell["cell_id"] not in model.series:
+        missing = {"series": cell["reason"] or (FOREIGN if model.ingested else PUBLISHED)}
     return Run(
         name=cell["cell_id"],
         kind="cell",

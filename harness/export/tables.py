@@ -62,7 +62,8 @@ cause text whose fault a failure was: system, infrastructure, harness
 reason text why it is not ok
 wall_s number seconds from its start to its end, start-up included
 started text when, ISO 8601
-fault text what a drill did to it; none: nothing
+machine text which machine, where several ran parts of the run: a hash that names nobody
+foreign_cores number cores that other processes used while it ran
 settings_hash text of its resolved configuration
 lock_hash text SHA-256 of the lock of its environment
 """

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.compare.judgement import Judgement
-from harness.export.content import Content, Figure, content_of
+from harness.export.content import FOREIGN, PUBLISHED, Content, Figure, content_of
 from harness.export.names import UNNAMEABLE
 from harness.report.model import ReportModel
 from tests.export.conftest import UNFINISHED
@@ -97,9 +97,12 @@ def test_memory_is_a_curve_for_each_component_and_source() -> None:
     assert memory["over_time/memory_bytes.process.pss"].x == [5500]
 
 
-def test_a_published_table_says_that_it_has_no_series(model: ReportModel) -> None:
-    cell = content_of(replace(model, series={})).runs[1]
-    assert (cell.series, list(cell.missing)) == ([], ["all"])
+def test_a_cell_without_series_says_why(model: ReportModel) -> None:
+    _, first, _, failed = content_of(replace(model, series={})).runs
+    assert (first.series, first.missing) == ([], {"series": PUBLISHED})
+    assert failed.missing == {"series": UNFINISHED}
+    foreign = content_of(replace(model, series={}, ingested={"files": []})).runs[1]
+    assert foreign.missing == {"series": FOREIGN}
 
 
 def test_json_holds_an_infinite_value_as_a_word() -> None:
