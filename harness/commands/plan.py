@@ -10,6 +10,8 @@ from rich.table import Table
 from harness.commands.plan_figures import FIGURES, number
 from harness.commands.plan_formulas import plan_checkpoint, plan_pipeline, plan_queue
 from harness.commands.plan_memory import plan_memory
+from harness.commands.plan_memory_run import plan_memory_run
+from harness.commands.plan_pipeline_run import plan_pipeline_run
 from harness.commands.plan_sweep import is_sweep, launcher_words, sweep, tell_sweep
 from harness.commands.plan_what_if import print_what_if, what_if
 from harness.commands.plan_what_if_check import compare_with, print_comparison_of
@@ -25,15 +27,19 @@ plan_app = typer.Typer(no_args_is_help=True, help="Formulas and a simulator: wil
 @plan_app.command("memory")
 @one_line_errors
 def memory(overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Will it fit? By component and phase, from any Hugging Face config: model=FOLDER layout=colocated_sync ranks=8."""
-    plan_memory(overrides or []).tell(as_json=as_json)
+    """Will it fit? By component and phase, from any Hugging Face config: model=FOLDER layout=colocated_sync ranks=8; or
+    run=RUN cell=CELL for what a run did, beside what it was seen to use."""
+    given = overrides or []
+    (plan_memory_run(given) if _of_run(given) else plan_memory(given)).tell(as_json=as_json)
 
 
 @plan_app.command("pipeline")
 @one_line_errors
 def pipeline(overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """What would overlap bring? G=90 T=10 batches=100 devices=16; times=[4,5,20] for stragglers; stages={...}."""
-    plan_pipeline(overrides or []).tell(as_json=as_json)
+    """What would overlap bring? G=90 T=10 batches=100 devices=16; times=[4,5,20] for stragglers; stages={...}; or
+    run=RUN cell=CELL for what a run measured, beside the formulas."""
+    given = overrides or []
+    (plan_pipeline_run(given) if _of_run(given) else plan_pipeline(given)).tell(as_json=as_json)
 
 
 @plan_app.command("queue")
@@ -103,6 +109,10 @@ def plan_what_if_check(
         print_json(told)
     else:
         print_comparison_of(told)
+
+
+def _of_run(given: list[str]) -> bool:
+    return any(word.startswith("run=") for word in given)
 
 
 def _print(done: list[Simulated]) -> None:

@@ -46,17 +46,22 @@ def plan_memory(given: list[str]) -> Answer:
     found = read_words(given, ["model", "layout", "profile", "profiles", *DEFAULTS])
     if "model" not in found:
         raise UserError("which model? Give model=FOLDER, model=config.json, model=tiny, or a name such as llama-3-8b")
-    shape = _shape(str(found.pop("model")))
+    shape = shape_of(str(found.pop("model")))
     layout = str(found.pop("layout", "colocated_sync"))
     name = str(found.pop("profile", "adamw_bf16_master"))
     profiles = PROFILES | (read_profiles(Path(str(found.pop("profiles")))) if "profiles" in found else {})
     if name not in profiles:
         raise UserError(f"profile={name}: no such profile{nearest(name, list(profiles))}")
     asked = ask(Ask, found, DEFAULTS)
-    return _answer(shape, layout, name, lines_of(shape, profiles[name], asked), asked)
+    return answer_of(shape, layout, name, lines_of(shape, profiles[name], asked), asked)
 
 
-def _answer(shape: Architecture, layout: str, profile: str, lines: dict[str, Line], asked: Ask) -> Answer:
+def answer_of(shape: Architecture, layout: str, profile: str, lines: dict[str, Line], asked: Ask) -> Answer:
+    """Every component, and the sum of each phase or pool.
+
+    Raises:
+        UserError: there is no such layout.
+    """
     answer = Answer(more={"model_type": shape.model_type, "layout": layout, "profile": profile})
     answer.add("parameters", shape.parameters, f"{shape.parameters:,}", "exact")
     if shape.active != shape.parameters:
@@ -104,15 +109,20 @@ def _placement(layout: str) -> str:
     return str(yaml.safe_load(path.read_text(encoding="utf-8"))["placement"])
 
 
-def _shape(model: str) -> Architecture:
+def shape_of(model: str) -> Architecture:
+    """The architecture of a model by name, or from a folder or file.
+
+    Raises:
+        UserError: there is none, or it is not known.
+    """
     if model == "tiny":
         settings = yaml.safe_load((CONF / "model" / "tiny.yaml").read_text(encoding="utf-8"))
-        return architecture_of(_tiny(settings["layers"], settings["hidden"]))
+        return architecture_of(tiny_config(settings["layers"], settings["hidden"]))
     return read_config(OWN.get(model, model))
 
 
-def _tiny(layers: int, hidden: int) -> dict[str, Any]:
-    """As `harness.task.makers.tiny` builds it."""
+def tiny_config(layers: int, hidden: int) -> dict[str, Any]:
+    """Of the model `tiny`, as `harness.task.makers.tiny` builds it."""
     heads = hidden // 64
     return {
         "model_type": "qwen2",

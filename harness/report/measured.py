@@ -106,7 +106,7 @@ def null_results(run: Path, manifest: Mapping[str, Any]) -> dict[str, list[CellR
         found = {key: cell[key] for key in ("adapter", "layout", "track", "repeat", "status", "cause", "reason")}
         found |= {"foreign_cores": cell.get("foreign_cores"), "fidelity": cell.get("fidelity") or ()}
         ended = cell["status"] == "ok" and observed(manifest, cell)
-        values = measure_cell(_view(run, manifest, cell)) if ended else []
+        values = measure_cell(cell_view(run, manifest, cell)) if ended else []
         arms.setdefault(cell["adapter"], []).append(CellResult(**found, values=values))
     return arms
 
@@ -145,14 +145,15 @@ def _judge(run: Path, manifest: Mapping[str, Any], cell: Cell, violations: Seque
         row=cell,
         fault=config["fault"],
         checkpoint=config["adapter"]["checkpoint"],
-        view=_view(run, manifest, cell),
-        undisturbed=_view(run, manifest, twin) if twin else None,
+        view=cell_view(run, manifest, cell),
+        undisturbed=cell_view(run, manifest, twin) if twin else None,
         violations=[f"{violation.rule}: {violation.detail}" for violation in broken],
     )
     return judge_drill(evidence)
 
 
-def _view(run: Path, manifest: Mapping[str, Any], cell: Cell) -> CellView:
+def cell_view(run: Path, manifest: Mapping[str, Any], cell: Cell) -> CellView:
+    """A cell of a run as the measures see it."""
     return view_of(read_cell(run / "ledger", cell["cell_id"]), _context(manifest, cell))
 
 
@@ -164,7 +165,7 @@ def _damage(cell_id: str, violations: Sequence[Violation]) -> str | None:
 
 
 def _measure(run: Path, manifest: Mapping[str, Any], cell: Cell, found: dict[str, Any], measured: Measured) -> None:
-    view = _view(run, manifest, cell)
+    view = cell_view(run, manifest, cell)
     ledger = view.tables.ledger
     column = column_of(cell)
     result = CellResult(**found, values=measure_cell(view))
@@ -193,6 +194,6 @@ def _context(manifest: Mapping[str, Any], cell: Cell) -> MeasureContext:
         warmup_steps=config["task"]["warmup_steps"],
         price=config["price"],
         roofline=(manifest.get("machines") or {}).get(cell.get("machine"), manifest).get("roofline"),
-        native_definitions=manifest["adapters"][cell["system"]].get("native") or [],
+        native_definitions=(manifest.get("adapters") or {}).get(cell["system"], {}).get("native") or [],
         between_failures=(config["adapter"].get("checkpoint") or {}).get("mtbf_s"),
     )

@@ -73,6 +73,9 @@ def test_worked_numbers(words: list[str], figure: str, value: float) -> None:
         (["pipeline", "stages={a: {seconds: 1, after: [b]}}"], "stage a waits for b"),
         (["queue", "arrival=1", "service=0"], "service=0"),
         (["checkpoint", "write=60"], "between_failures"),
+        (["pipeline", "run=tests/data/measured_cell", "cell=trl"], "cell=trl: measured_cell has no such cell"),
+        (["pipeline", "run=tests/data/measured_cell", "G=3"], "there is no setting G"),
+        (["memory", "run=nowhere"], "no run nowhere"),
         (["simulate", "seconds=-1"], "seconds=-1: it must not be negative"),
         (["simulate", "overlap=deep", "queue.tokens=null"], "unstable: 3,932 tokens/s arrive"),
         (["simulate", "response_tokens={name: lognormall, mean: 3}"], "did you mean lognormal?"),
@@ -97,3 +100,22 @@ def test_what_does_not_fit_says_by_how_much() -> None:
     told = json.loads(printed)
     assert told["peak_phase"] == "rollout"
     assert "it does not fit: rollout needs 166.62 GiB" in told["warnings"][0]
+
+
+def test_what_a_run_measured_stands_beside_the_formula_with_the_rest() -> None:
+    run_words = ["run=tests/data/measured_cell", "--json"]
+    told = json.loads(run("pipeline", *run_words, "devices=4", "G_devices=1", "T_devices=1")[1])
+    figures, compared = told["figures"], told["compared"]
+    assert compared["period"]["predicted"] == pytest.approx(figures["G"] + figures["T"])
+    assert sum(figures[f"T_{term}"] for term in ("rollout", "reward")) == pytest.approx(figures["G"])
+    for row in compared.values():
+        assert row["unexplained"] == pytest.approx(row["measured"] - row["predicted"])
+        assert 0 < row["unexplained"] < 0.25 * row["measured"]
+    assert figures["rollout_devices"] == 2
+    assert sum(told["critical_path"].values()) == pytest.approx(1)
+    memory = json.loads(run("memory", *run_words)[1])
+    assert memory["figures"]["parameters"] == 322_176
+    assert memory["figures"]["kv_bytes"] == 128 * 9 * 2 * 2 * 64 * 4
+    peak = memory["compared"]["peak"]
+    assert peak["predicted"] == memory["figures"]["B(training)"] + memory["figures"]["B(rollout)"]
+    assert peak["measured"] > peak["predicted"]
