@@ -3,7 +3,7 @@
 The segmentation is the one of the least squared distance to its segments' means, plus a penalty for each change. It is
 exact: for each number of changes the best segmentation is found by dynamic programming (Auger and Lawrence 1989, as
 `ruptures` has it), and a number is tried as long as its penalty alone does not cost more. PELT would be faster, but
-where segments have a least length that of ruptures 1.1.10 misses the best one in 5 % of random lines (the test has one).
+where segments have a least length that of ruptures 1.1.10 misses the best one in 5 % of random lines (see its test).
 
 The penalty is what decides, and it is measured on the line itself: values without a change are exchangeable, so that
 the gain of the best single change in a line that was shuffled is what noise alone reaches. It is the `1 - alarm`

@@ -18,7 +18,7 @@ HEAD = """# Published results
 
 What is published is never changed: every file is sealed (`sha256sum -c SEAL` in its folder), and what turns out to be
 wrong gets a dated correction beside it: [How is a result published, and what if it was wrong?](../docs/publish.md)
-Under one heading stands what is of one grade of evidence, in the order of publication. Nothing is ranked.
+Under one heading stands what is of one grade of evidence, by date. Nothing is ranked.
 
 `rlaxes publish` and `rlaxes correct` write this page.
 """
