@@ -135,7 +135,7 @@ class Runner:
             **verdicts[-1].as_dict(),
             "wall_s": sum(attempt.outcome.wall_seconds for attempt in ended),
             "peak_bytes": max(attempt.outcome.peak_bytes for attempt in ended) or None,
-            **_foreign(ended),
+            **foreign_of(ended),
             "fidelity": [asdict(row) for row in planned.adapter.driver.fidelity(cell, settings)] if settings else [],
             "result": _result(cell),
             "faults_acted": len(list((cell.path / ACTED).glob("*"))),
@@ -143,7 +143,7 @@ class Runner:
         }
 
 
-def _foreign(ended: Sequence[Attempt]) -> dict[str, Any]:
+def foreign_of(ended: Sequence[Attempt]) -> dict[str, Any]:
     """Cores that others used while the cell ran, over all its attempts."""
     parts = [(attempt.outcome.foreign_cores, attempt.outcome.wall_seconds) for attempt in ended]
     known = [(cores, seconds) for cores, seconds in parts if cores is not None]

@@ -11,7 +11,10 @@ import psutil
 import pytest
 
 from harness.execute import foreign_load
+from harness.execute.attempts import Attempt
 from harness.execute.foreign_load import CpuWatch, core_seconds
+from harness.execute.launch import Outcome
+from harness.execute.runner import foreign_of
 
 BURN = "import time\nwhile time.process_time() < {seconds}: pass\n"
 
@@ -110,3 +113,15 @@ def test_a_process_that_left_is_not_counted_twice(monkeypatch: pytest.MonkeyPatc
     assert watch.own_seconds() == 7.0
     watch.look([first])  # type: ignore[list-item]
     assert watch.own_seconds() == 1.0 + 4.0
+
+
+def _attempt(cores: float | None, seconds: float) -> Attempt:
+    return Attempt(0, 0, 1, 0, 0, Outcome("exited", 0, seconds, 0, "", foreign_cores=cores))
+
+
+def test_attempts_weigh_as_long_as_they_took() -> None:
+    assert foreign_of([_attempt(1.0, 10.0), _attempt(0.0, 30.0)]) == {"foreign_cores": 0.25, "foreign_reason": None}
+    assert foreign_of([_attempt(1.0, 10.0), _attempt(None, 1.0)]) == {
+        "foreign_cores": None,
+        "foreign_reason": "this system does not count the time of its processors",
+    }
