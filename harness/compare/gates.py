@@ -13,8 +13,6 @@ from harness.measure.values import Value
 STEP, PART = "step_seconds", "t_seq_part_seconds"
 STATED_MARGIN = 0.02
 """A smaller change is none, however sure: at the size of a repeat of the same thing on another day."""
-SOUGHT = 0.05
-"""The change that a comparison is to find. One that could not have found it does not say "no change"."""
 LEAST_PAIRS = 3
 LEAST_UNPAIRED = 4
 """On each side, where repeats are not paired: with 3 the interval of Welch's test covers the truth in 93 % at worst."""
@@ -34,20 +32,23 @@ class Gate:
         measure: the tag of the measure's class.
         whole: only the figure without a variant counts; else every variant, which share the weight.
         weight: its share of `LEVEL` (Holm 1979, weighted): the more, the smaller a change of it can be found.
+        sought: the relative change that a comparison is to find. One that could not have found it does not say "no
+            change". A smaller one that it does find is told all the same.
         why: what a change of it costs.
     """
 
     measure: str
     whole: bool
     weight: float
+    sought: float
     why: str
 
 
 GATES = (
-    Gate(STEP, True, 0.5, "the time that a run takes, waiting included"),
-    Gate(PART, False, 0.25, "which part of the work takes longer, also where others hide it"),
-    Gate("memory_peak_bytes", True, 0.125, "whether the run still fits the host"),
-    Gate("device_memory_peak_bytes", False, 0.125, "whether the run still fits the device"),
+    Gate(STEP, True, 0.5, 0.05, "the time that a run takes, waiting included"),
+    Gate(PART, False, 0.25, 0.1, "which part of the work takes longer, also where others hide it"),
+    Gate("memory_peak_bytes", True, 0.125, 0.1, "whether the run still fits the host"),
+    Gate("device_memory_peak_bytes", False, 0.125, 0.1, "whether the run still fits the device"),
 )
 
 

@@ -16,7 +16,6 @@ from harness.compare.gates import (
     LEAST_PAIRS,
     LEAST_UNPAIRED,
     LEVEL,
-    SOUGHT,
     STATED_MARGIN,
     STEP,
     weights_of,
@@ -39,7 +38,6 @@ class _Rule:
 
     null: NullTest | None
     foreign_limit: float
-    sought: float
 
     def margin_of(self, name: str, length: float) -> float:
         """A relative change up to which a figure counts as unchanged; `length`: by how much the texts differ."""
@@ -62,7 +60,6 @@ def judge(
     null: NullTest | None,
     *,
     foreign_limit: float = FOREIGN_LIMIT,
-    sought: float = SOUGHT,
 ) -> list[Judgement]:
     """Hold one system against another, on every layout and track that both were planned on.
 
@@ -74,13 +71,12 @@ def judge(
         subject, baseline: their labels.
         null: the A/A test of the machine; without one the margin is the stated one.
         foreign_limit: cores that other processes may use while a cell runs.
-        sought: the relative change that the comparison is to find.
     """
     groups = groups_of(cells)
-    rule = _Rule(null, foreign_limit, sought)
+    rule = _Rule(null, foreign_limit)
     places = [key[1:] for key in groups if key[0] == subject and (baseline, *key[1:]) in groups]
     drafts = [draft for place in places for draft in _drafts(groups, (subject, *place), baseline, rule)]
-    return _concluded(drafts, groups, rule)
+    return _concluded(drafts, groups)
 
 
 def judge_all(
@@ -154,7 +150,7 @@ def _pairs(paired: bool, count: int) -> str:
     return (name if count == 1 else f"{name}s") + ("" if paired else " of one side")
 
 
-def _concluded(drafts: Sequence[_Draft], groups: dict[GroupKey, list[CellResult]], rule: _Rule) -> list[Judgement]:
+def _concluded(drafts: Sequence[_Draft], groups: dict[GroupKey, list[CellResult]]) -> list[Judgement]:
     """Holm over all figures that have an effect, then the state of each."""
     tested = {str(number): draft for number, draft in enumerate(drafts) if draft.effect is not None}
     shares = _weights(tested)
@@ -168,7 +164,7 @@ def _concluded(drafts: Sequence[_Draft], groups: dict[GroupKey, list[CellResult]
             level = LEVEL * shares[str(number)] / whole
             least = detectable(draft.effect, level, found.margin)
             found = replace(found, p_adjusted=adjusted[str(number)], detectable=least)
-            found = _verdict(found, draft.effect, draft.doubt, rule.sought)
+            found = _verdict(found, draft.effect, draft.doubt)
         elif draft.doubt:
             found = replace(found, reason=_joined(draft.doubt, found.reason))
         concluded.append(_explained(found, groups))
@@ -185,7 +181,7 @@ def _weights(tested: dict[str, _Draft]) -> dict[str, float]:
     return found
 
 
-def _verdict(found: Judgement, effect: Effect, doubt: str | None, sought: float) -> Judgement:
+def _verdict(found: Judgement, effect: Effect, doubt: str | None) -> Judgement:
     assert found.margin is not None
     assert found.detectable is not None
     assert found.p_adjusted is not None
@@ -195,6 +191,7 @@ def _verdict(found: Judgement, effect: Effect, doubt: str | None, sought: float)
     if sure and past:
         better = (effect.shift < 0) == (found.direction == "lower")
         return replace(found, state="better" if better else "worse")
+    sought = next(gate.sought for gate in GATES if gate.measure == found.measure)
     if found.detectable > sought:
         why = f"it could not have found less than {_size(found.detectable)}, and {100 * sought:g}% is sought"
     elif abs(effect.shift) + effect.half > math.log1p(sought):

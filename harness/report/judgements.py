@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from harness.compare.effect import CONFIDENCE, POWER
-from harness.compare.gates import LEVEL, SOUGHT, STATED_MARGIN
+from harness.compare.gates import GATES, LEVEL, STATED_MARGIN
 from harness.compare.judgement import STATES, Judgement
 from harness.report import format as fmt
 from harness.report.model import ReportModel
@@ -16,10 +16,11 @@ from harness.report.views import visible
 JUDGED = (
     f"A line says better or worse where both hold: p is below {LEVEL:g} after Holm's correction over all lines of its "
     f"system, and the ratio is past the margin: {100 * STATED_MARGIN:g} %, or what the A/A test showed where that is "
-    f"more. It says no change only where a change of {100 * SOUGHT:g} % would have been found with a power of "
-    f"{100 * POWER:g} % and the {100 * CONFIDENCE:g} % interval holds none. Only measures that were named before "
-    "anything was measured stand here; all others are described, and have no verdict. The order is that of the names: "
-    "nothing is ranked."
+    f"more. It says no change only where the change that is sought ({100 * GATES[0].sought:g} % of a step, "
+    f"{100 * GATES[1].sought:g} % of a part of it or of memory) would have been found with a power of "
+    f"{100 * POWER:g} % and the {100 * CONFIDENCE:g} % interval holds none as large. Only measures that were named "
+    "before anything was measured stand here; all others are described, and have no verdict. The order is that of the "
+    "names: nothing is ranked."
 )
 ALL = "all that is judged"
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from harness.compare.effect import POWER, Effect, detectable, paired_effect, power, welch_effect
-from harness.compare.gates import LEVEL, SOUGHT, STATED_MARGIN, STEP, weights_of
+from harness.compare.gates import LEVEL, STATED_MARGIN, STEP, weights_of
 from harness.compare.judge import judge
 from harness.compare.judgement import Judgement
 from harness.compare.null_test import NullTest
@@ -104,7 +104,7 @@ def test_with_an_a_a_test_it_is_too_and_a_null_test_of_an_honest_machine_rarely_
 
 def test_no_change_is_said_of_a_change_that_was_sought_in_few_comparisons() -> None:
     """Of a true change of 5 % the interval holds 5 % in 95 of 100, and then "no change" is not said."""
-    steps = [one for family in families(0.008, 300, truth=1 + SOUGHT) for one in family if one.name == STEP]
+    steps = [one for family in families(0.008, 300, truth=1.05) for one in family if one.name == STEP]
     states = Counter(one.state for one in steps)
     assert states["no change"] <= 0.05 * 300
     assert states["worse"] >= 0.9 * 300

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.commands.words import EXIT_CANNOT_TELL, EXIT_COULD_NOT_MEASURE, EXIT_FINE, EXIT_REGRESSION
 from harness.compare.effect import POWER, Effect, detectable, power
-from harness.compare.gates import FOREIGN_LIMIT, GATES, LEAST_UNPAIRED, LEVEL, SOUGHT, STATED_MARGIN, STEP
+from harness.compare.gates import FOREIGN_LIMIT, GATES, LEAST_UNPAIRED, LEVEL, STATED_MARGIN, STEP
 from harness.compare.judgement import STATES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
@@ -32,8 +32,8 @@ def test_the_table_of_what_can_be_found() -> None:
 
 def test_the_sentences_with_numbers() -> None:
     said = " ".join(PAGE.split())
-    assert detectable(paired(0.017, 5), STEP_LEVEL, STATED_MARGIN) < SOUGHT
-    assert detectable(paired(0.018, 5), STEP_LEVEL, STATED_MARGIN) > SOUGHT
+    assert detectable(paired(0.017, 5), STEP_LEVEL, STATED_MARGIN) < GATES[0].sought
+    assert detectable(paired(0.018, 5), STEP_LEVEL, STATED_MARGIN) > GATES[0].sought
     assert "five pairs, the default, find 5 % at a noise of up to 1.7 %" in said
     shares = [power(math.log(1.05), paired(0.02, n), STEP_LEVEL, math.log1p(STATED_MARGIN)) for n in (5, 8)]
     assert "in {:.0f} % of comparisons of 5 pairs, and in {:.0f} %".format(*(100 * one for one in shares)) in said
@@ -46,7 +46,7 @@ def test_the_sentences_with_numbers() -> None:
 def test_every_gate_and_every_state_has_a_line() -> None:
     for gate in GATES:
         share = {0.5: "1/2", 0.25: "1/4", 0.125: "1/8"}[gate.weight]
-        assert re.search(rf"^\| `{gate.measure}`.*\| {share}", PAGE, re.MULTILINE)
+        assert re.search(rf"^\| `{gate.measure}`.*\| {100 * gate.sought:g} % \| {share}", PAGE, re.MULTILINE)
     states = re.findall(r"^\| (?!noise)([a-z ]+) \|.*\| (\d)[^|]*\|$", PAGE, re.MULTILINE)
     assert [state for state, _ in states] == list(STATES)
     codes = {int(code) for _, code in states}
