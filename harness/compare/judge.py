@@ -206,7 +206,7 @@ def _verdict(found: Judgement, effect: Effect, doubt: str | None) -> Judgement:
 
 
 def _size(change: float) -> str:
-    return f"{change:.1%}" if change < 1 else f"a factor of {1 + change:.3g}"
+    return f"{change:.1%}" if change < 1 else f"a factor of {min(1 + change, 1000):.3g}"
 
 
 def _joined(*parts: str) -> str:

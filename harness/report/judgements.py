@@ -23,6 +23,8 @@ JUDGED = (
     "names: nothing is ranked."
 )
 ALL = "all that is judged"
+FAR = 100
+"""A factor past which nobody needs to know it: two pairs on a busy machine give any."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def percent(share: float | None) -> str:
     """A relative change as `3.1 %`, or as a factor from a doubling on."""
     if share is None:
         return fmt.NOTHING
+    if share >= FAR:
+        return f"over {FAR}×"
     return f"{100 * share:.1f} %" if share < 1 else fmt.times(1 + share)
 
 

@@ -13,7 +13,7 @@ from harness.compare.judgement import STATES, Explanation, JudgedState, Judgemen
 from harness.report.cautions import cautions_of
 from harness.report.console import print_comparison
 from harness.report.html import render_html
-from harness.report.judgements import change_of, judged_view, null_words
+from harness.report.judgements import change_of, judged_view, null_words, percent
 from harness.report.markdown import render_markdown
 from harness.report.model import ReportModel
 from harness.report.table import comparison
@@ -45,6 +45,7 @@ def test_a_change_is_in_percent_with_its_interval_and_a_manifold_one_is_a_ratio(
     assert change_of(judgement("worse")) == "+12.1 % (+9.0 to +15.2)"
     assert change_of(judgement("better", effect=0.99, low=0.98, high=1.0001)) == "−1.0 % (−2.0 to 0.0)"
     assert change_of(judgement("worse", effect=4.6, low=4.4, high=4.81)) == "4.60× (4.40 to 4.81)"
+    assert [percent(share) for share in (0.031, 1.5, 1e9, None)] == ["3.1 %", "2.50×", "over 100×", "–"]
     assert change_of(judgement("failed", effect=None, low=None, high=None)) == "–"
 
 
