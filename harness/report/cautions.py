@@ -75,10 +75,10 @@ def _unfinished(model: ReportModel) -> Iterator[Caution]:
 
 
 def _put_together(model: ReportModel) -> Iterator[Caution]:
-    """Cells that did not run in turns with the others, and cells that had another try."""
-    if added := [cell for addition in model.provenance.get("additions", []) for cell in addition["cells"]]:
-        cells = "1 cell was" if len(added) == 1 else f"{len(added)} cells were"
-        text = f"{cells} added later, from {added[0]} on: what the machine was like then fell on them alone."
+    """Cells that did not run in turns with those that they are held against, and cells that had another try."""
+    if torn := _torn_pairs(model):
+        cells = "1 cell was" if len(torn) == 1 else f"{len(torn)} cells were"
+        text = f"{cells} added later than others of the same repeat ({torn[0]} the first): they did not run in turns."
         yield Caution("run", text)
     redone = model.provenance.get("redone", [])
     if any(row["cell_id"].startswith("null-") for row in redone):
@@ -90,6 +90,17 @@ def _put_together(model: ReportModel) -> Iterator[Caution]:
         first = again[0]
         more = f", and {len(again) - 1} more" if len(again) > 1 else ""
         yield Caution("run", f"{first['cell_id']} was run again after it failed ({first['reason']}){more}.")
+
+
+def _torn_pairs(model: ReportModel) -> list[str]:
+    """The cells that were added to the run when a cell of the same repeat was there already."""
+    additions = model.provenance.get("additions", [])
+    came = {cell: number for number, addition in enumerate(additions, start=1) for cell in addition["cells"]}
+    first: dict[int, int] = {}
+    for cell in model.cells:
+        number = came.get(cell["cell_id"], 0)
+        first[cell["repeat"]] = min(number, first.get(cell["repeat"], number))
+    return [c["cell_id"] for c in model.cells if came.get(c["cell_id"], 0) > first[c["repeat"]]]
 
 
 def _bad_cells(model: ReportModel) -> Iterator[Caution]:

@@ -16,16 +16,17 @@ from tests.report.runs import cell, make_run, manifest, write_ledger
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """One cell, and a pair of the A/A test of which the second arm failed."""
+    """A cell, one that was added, and a pair of the A/A test of which the second arm failed."""
     arms = [cell("null-a"), cell("null-b", status="failed", cause="system", reason="RuntimeError: told to crash")]
     arms = [arm | {"system": "reference"} for arm in arms]
     null = {f"{arm}.colocated_sync.free" for arm in ("null-a", "null-b")}
-    configs = manifest([cell("reference")])["configs"]
+    cells = [cell("reference"), cell("trl")]
+    configs = manifest(cells)["configs"]
     configs |= dict.fromkeys(null, configs["reference.colocated_sync.free"])
     former = cell("reference", status="failed", cause="system", reason="killed by signal 9") | {"kept": "r0.redone1"}
-    added = [{"began": "2026-11-30T08:00:00+00:00", "cells": ["reference.colocated_sync.free.r0"]}]
+    added = [{"began": "2026-11-30T08:00:00+00:00", "cells": ["trl.colocated_sync.free.r0"]}]
     parts = {"null_cells": arms, "configs": configs, "redone": [former], "additions": added}
-    folder = make_run(tmp_path, [cell("reference")], **parts)
+    folder = make_run(tmp_path, cells, **parts)
     write_ledger(folder, "null-a.colocated_sync.free.r0")
     write_ledger(folder, "null-b.colocated_sync.free.r0")
     return folder
@@ -56,11 +57,11 @@ def test_what_is_published_keeps_every_row(run: Path, tmp_path: Path, monkeypatc
     assert published["redone"][0]["reason"] == "killed by signal 9"
     assert all("fidelity" not in row for table in ("null_cells", "redone") for row in published[table])
     model = ReportModel.from_dict(json.loads((folder / "report.json").read_text(encoding="utf-8")))
-    assert {row.adapter for row in model.rows} == {"reference"}
+    assert {row.adapter for row in model.rows} == {"reference", "trl"}
     said = [caution.text for caution in model.cautions if caution.about == "run"]
     assert said == [
-        "1 cell was added later, from reference.colocated_sync.free.r0 on: what the machine was like then fell on them "
-        "alone.",
+        "1 cell was added later than others of the same repeat (trl.colocated_sync.free.r0 the first): they did not "
+        "run in turns.",
         "reference.colocated_sync.free.r0 was run again after it failed (killed by signal 9).",
     ]
 
@@ -71,3 +72,12 @@ def test_another_try_of_the_test_itself_is_said_of_the_machine() -> None:
     model.provenance["redone"] = [{"cell_id": "null-a.x.y.r0", "reason": None}]
     (said,) = [one for one in cautions_of(model) if one.text not in before]
     assert (said.about, said.text[:31]) == ("machine", "the A/A test was run again, sin")
+
+
+def test_repeats_that_were_added_to_every_column_are_none() -> None:
+    model = report()
+    before = [one.text for one in cautions_of(model)]
+    last = max(cell["repeat"] for cell in model.cells)
+    added = [cell["cell_id"] for cell in model.cells if cell["repeat"] == last]
+    model.provenance["additions"] = [{"began": "2026-11-30T08:00:00+00:00", "cells": added}]
+    assert [one.text for one in cautions_of(model)] == before
