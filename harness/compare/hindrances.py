@@ -83,8 +83,10 @@ def doubt(cells: Sequence[CellResult], null: NullTest | None, foreign_limit: flo
 
 
 def remarks(ours: Sequence[CellResult], theirs: Sequence[CellResult]) -> Iterator[str]:
-    """What to know of the repeats that do not count."""
+    """What to know of the repeats that do not count, and of those that do."""
     for cell in [*ours, *theirs]:
         if cell.status != "ok":
             cause = f" ({cell.cause})" if cell.cause else ""
             yield f"without {cell.name}: {cell.status.replace('_', ' ')}{cause}"
+    if any(cell.foreign_cores is None for cell in [*ours, *theirs] if cell.status == "ok"):
+        yield "what other processes used is not known"

@@ -30,6 +30,8 @@ from harness.compare.totals import by_repeat, gating_figures
 from harness.measure.api import catalogue
 
 __all__ = ["Judgement", "judge", "judge_all"]
+FAR = 99.0
+"""A change past which nobody needs to know it: few pairs on a busy machine give any."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,9 @@ def _verdict(found: Judgement, effect: Effect, doubt: str | None) -> Judgement:
 
 
 def _size(change: float) -> str:
-    return f"{change:.1%}" if change < 1 else f"a factor of {min(1 + change, 1000):.3g}"
+    if change < 1:
+        return f"{change:.1%}"
+    return f"a factor of {1 + change:.3g}" if change < FAR else "a hundredfold"
 
 
 def _joined(*parts: str) -> str:

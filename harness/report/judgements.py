@@ -8,6 +8,7 @@ from rich.console import Console
 
 from harness.compare.effect import CONFIDENCE, POWER
 from harness.compare.gates import GATES, LEVEL, STATED_MARGIN
+from harness.compare.judge import FAR
 from harness.compare.judgement import STATES, Judgement
 from harness.report import format as fmt
 from harness.report.model import ReportModel
@@ -23,8 +24,6 @@ JUDGED = (
     "names: nothing is ranked."
 )
 ALL = "all that is judged"
-FAR = 100
-"""A factor past which nobody needs to know it: two pairs on a busy machine give any."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def percent(share: float | None) -> str:
     if share is None:
         return fmt.NOTHING
     if share >= FAR:
-        return f"over {FAR}×"
+        return f"over {1 + FAR:g}×"
     return f"{100 * share:.1f} %" if share < 1 else fmt.times(1 + share)
 
 

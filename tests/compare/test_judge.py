@@ -130,6 +130,9 @@ def test_a_machine_that_others_used_gives_cannot_tell_and_not_worse() -> None:
     assert found[STEP].reason == f"other processes used 0.8 cores during {NEW}.colocated_sync.free.r3 (limit 0.25)"
     assert exit_code(found.values()) == 2
     assert judged(slow, foreign_limit=1.0)[STEP].state == "worse"
+    slow[3] = replace(slow[3], foreign_cores=None)
+    assert judged(slow)[STEP].state == "worse"
+    assert judged(slow)[STEP].reason == "what other processes used is not known"
 
 
 def test_a_setting_that_differs_is_named_and_one_of_no_work_is_not() -> None:
