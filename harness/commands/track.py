@@ -10,7 +10,7 @@ from rich.table import Table
 from harness.commands.exit_codes import exit_code
 from harness.commands.null_test import judge_null
 from harness.commands.runs import ShowConfig, show_configs
-from harness.commands.words import EXIT_FINE, AsJson, Overrides, one_line_errors, print_json, words
+from harness.commands.words import EXIT_FINE, EXIT_REGRESSION, AsJson, Overrides, one_line_errors, print_json, words
 from harness.compare.gates import STEP
 from harness.compare.judgement import Judgement
 from harness.execute.session import run_session
@@ -22,12 +22,8 @@ from harness.report.model import ReportModel
 
 VERSION = "A release (1.16.0), git:REF, git+URL@REF, the path of a lock; of reference and fake: a git revision."
 SHOWN_PACKAGES = 8
-ENDINGS = (
-    "0: no change as large as the one sought, or better",
-    "1: it got worse, or the candidate crashed where the pin did not",
-    "2: cannot tell",
-    "3: could not be measured",
-)
+ENDINGS = ("no change as large as the one sought, or better", "it got worse", "cannot tell", "could not be measured")
+CRASHED = "the candidate failed where the pin did not"
 
 
 @one_line_errors
@@ -147,10 +143,13 @@ def _print_table(model: ReportModel) -> None:
     """A line a measure, and below what there is to know beside it, once each."""
     table = Table("", "state", "change (95 % interval)", "detectable", "margin", box=None)
     notes: dict[str, list[str]] = {}
-    for line in judged_view(model):
-        table.add_row(line.measure, line.state, line.change, line.detectable, line.margin)
+    lines = judged_view(model)
+    several = len({line.system for line in lines}) > 1
+    for line in lines:
+        place = f" ({line.system.partition(' · ')[2]})" if several else ""
+        table.add_row(line.measure + place, line.state, line.change, line.detectable, line.margin)
         if line.said:
-            notes.setdefault(line.said, []).append(line.measure)
+            notes.setdefault(line.said, []).append(line.measure + place)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(table)
     for said, measures in notes.items():
@@ -165,9 +164,12 @@ def _print_end(told: dict[str, Any]) -> None:
         console.print(f"{label}: " + f"\n{label}: ".join(messages))
     if told["note"] and not told["hook_drift"]:
         console.print(told["note"])
-    for stage in told["explained_by"]:
-        console.print(f"{stage['measure']} got worse in {stage['stage']}: {stage['seconds']:+.4g} s a step")
+    for stage in dict.fromkeys(found["stage"] for found in told["explained_by"]):
+        measures = [found["measure"] for found in told["explained_by"] if found["stage"] == stage]
+        console.print(f"got worse in {stage}: {', '.join(dict.fromkeys(measures))}")
     if told["run"]:
         console.print(f"{told['run']}/report.html")
     if told["judgements"]:
-        console.print(f"exit {ENDINGS[told['exit']]}")
+        worse = any(found["state"] == "worse" for found in told["judgements"])
+        crashed = told["exit"] == EXIT_REGRESSION and not worse
+        console.print(f"exit {told['exit']}: {CRASHED if crashed else ENDINGS[told['exit']]}")
