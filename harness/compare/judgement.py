@@ -37,8 +37,8 @@ class Judgement:
             nothing to divide. `low` and `high` are its 95 % interval (Student's t on the logarithms).
         p: two-sided, that the ratio is 1; `p_adjusted` after Holm over the gates of the comparison.
         margin: the relative change up to which a difference counts as none.
-        detectable: the smallest relative change that would be found with a power of 80 % by this very rule, at the level
-            at which Holm's procedure tests the figure first.
+        detectable: the smallest relative change that would be found with a power of 80 % by this very rule, at the
+            level at which Holm's procedure tests the figure first.
         pairs: repeats that count: pairs, or those of the smaller side where they are not paired.
         gating: whether a verdict counts in the exit code. Only measures named in advance (`harness.compare.gates`) are
             judged, so it is true of all that this version writes.
