@@ -180,6 +180,15 @@ def test_a_figure_that_one_side_lacks_is_not_comparable() -> None:
     assert MEMORY not in neither
 
 
+def test_a_figure_that_is_0_in_both_has_no_ratio_and_is_left_out() -> None:
+    def without_memory(one: CellResult) -> CellResult:
+        return replace(one, values=[replace(v, value=0.0) if v.tag == MEMORY else v for v in one.values])
+
+    found = judged([without_memory(one) for one in arm(NEW, 2)], [without_memory(one) for one in arm(PIN, 1)])
+    assert MEMORY not in found
+    assert found[STEP].state == "no change"
+
+
 def test_one_failure_of_its_own_is_a_regression_and_not_a_verdict_over_the_rest() -> None:
     new = arm(NEW, 2)
     new[2] = cell(NEW, 2, **OOM)
