@@ -37,10 +37,10 @@ def run_file(config: DictConfig) -> dict[str, Any]:
     """The task function that Hydra's launcher calls in the job; `config` is `conf/job.yaml` with its `file`.
 
     Returns:
-        `result`, or in `error` the one line of a mistake that is not a bug.
+        `result`, or in `error` the one line of a mistake that is not a bug, and in `kind` its class.
     """
     asked = Job(**json.loads(Path(config.file).read_text(encoding="utf-8")))
     try:
-        return {"result": pkgutil.resolve_name(asked.call)(**asked.given), "error": None}
+        return {"result": pkgutil.resolve_name(asked.call)(**asked.given), "error": None, "kind": None}
     except (RlaxesError, OSError) as error:
-        return {"result": None, "error": str(error)}
+        return {"result": None, "error": str(error), "kind": type(error).__name__}

@@ -32,11 +32,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended: with its `result`, or in `died` one line on what became of it."""
+    """How a job ended: with its `result`, or in `died` one line on what became of it; `kind` is the class of
+    `harness.errors` where it said that itself."""
 
     name: str
     result: Any
     died: str | None
+    kind: str | None = None
 
 
 def launch(jobs: Sequence[Job], folder: Path, asked: Asked, at_once: int, say: Say) -> list[Ended]:
@@ -61,9 +63,9 @@ def launch(jobs: Sequence[Job], folder: Path, asked: Asked, at_once: int, say: S
 
     def run(number: int) -> None:
         job, file = ready[number]
-        say(f"launched {job.name}")
+        say(f"job {job.name}: launched")
         ended[number] = _run(launchers[number], job, file, number, folder)
-        say(f"{job.name} {'died: ' + str(ended[number].died) if ended[number].died else 'ended'}")
+        say(f"job {job.name}: {ended[number].died or 'ended'}")
 
     _in_threads(run, len(jobs), at_once)
     return [ended[number] for number in range(len(jobs))]
@@ -137,7 +139,7 @@ def _run(launcher: Launcher, job: Job, file: Path, number: int, folder: Path) ->
     except Exception as error:  # noqa: BLE001 - whatever a job or its scheduler did is that job's end and nobody else's
         first = " ".join(str(error).split("\n-", maxsplit=1)[0].split())
         return Ended(job.name, None, f"{type(error).__name__}: {first}; its log is in {folder}")
-    return Ended(job.name, said["result"], said["error"])
+    return Ended(job.name, said["result"], said["error"], said["kind"])
 
 
 def _in_threads(run: Callable[[int], None], count: int, at_once: int) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from harness.cluster.job import Job
-from harness.cluster.launchers import launch
-from harness.errors import CannotTell
+from harness.cluster.launchers import Ended, launch
+from harness.errors import CannotTell, SystemFailure
 from harness.execute.parts import Part
 from harness.execute.plan import PlannedCell
 from harness.execute.provenance import adapter_facts, configurations, rlaxes_version
@@ -34,16 +34,16 @@ def run_parts(
 ) -> None:
     """Run every part that has not ended, each as one job of the launcher, and write the manifest of all.
 
+    A part whose job died leaves rows with the cause infrastructure, and the run unfinished: the same command submits
+    it again and keeps what had ended. A job that an earlier command submitted and that still runs is waited for.
+
     Args:
         asked: the chosen option of `conf/launcher`.
         judge, redo: as of `run_session`; the judge has to be found by its name on every machine.
 
-    A part whose job died leaves rows with the cause infrastructure, and the run unfinished: the same command submits
-    it again and keeps what had ended. A job that an earlier command submitted and that still runs is waited for.
-
     Raises:
         UserError, PrerequisiteError: the launcher cannot be used as asked; nothing was submitted.
-        CannotTell: the A/A test of a part says so of its machine; the other parts went on.
+        CannotTell, SystemFailure: the A/A test of a part stopped it, as in `work`; the other parts went on.
     """
 
     def say(text: str) -> None:
@@ -65,12 +65,13 @@ def run_parts(
     jobs = [_job(run, part, {"judge": named, "redo": redo}) for part in left]
     at_once = 1 if asked["one_machine"] else max(len(jobs), 1)
     done = launch(jobs, run.path / PARTS, asked, at_once, say) if jobs else []
-    died = {job.name: job.died for job in done if job.died is not None}
+    died = {job.name: job for job in done if job.died is not None}
     for part in left:
         _wait_for_earlier(run, part, say)
     _put_together(run, parts, died)
-    if stopped := [f"part {name}: {died[name]}" for name in died if _stopped(part_manifest(run.path, name))]:
-        raise CannotTell("; ".join(stopped))
+    if stopped := [job for name, job in died.items() if _stopped(part_manifest(run.path, name))]:
+        kind = CannotTell if any(job.kind == CannotTell.__name__ for job in stopped) else SystemFailure
+        raise kind("; ".join(f"part {job.name}: {job.died}" for job in stopped))
 
 
 def _job(run: RunFolder, part: Part, asked: Mapping[str, Any]) -> Job:
@@ -100,7 +101,7 @@ def _wait_for_earlier(run: RunFolder, part: Part, say: Any) -> None:
     lock.close()
 
 
-def _put_together(run: RunFolder, parts: Sequence[Part], died: Mapping[str, str | None]) -> None:
+def _put_together(run: RunFolder, parts: Sequence[Part], died: Mapping[str, Ended]) -> None:
     manifests = [part_manifest(run.path, part.name) or {} for part in parts]
     said: dict[str, Any] = {}
     for manifest in reversed(manifests):
@@ -114,7 +115,7 @@ def _put_together(run: RunFolder, parts: Sequence[Part], died: Mapping[str, str 
     said["cells"] = [
         row
         for part, manifest in zip(parts, manifests, strict=True)
-        for row in _rows(run, part, manifest, died.get(part.name))
+        for row in _rows(run, part, manifest, died[part.name].died if part.name in died else None)
     ]
     run.manifest |= said
     ended = all(_ended(run, part) for part in parts)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from harness.errors import UserError
 from harness.execute.compose import Choice
@@ -45,7 +45,7 @@ class Part:
         return {"name": self.name, "choices": choices, "split": self.split}
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Part":
+    def from_data(cls, data: dict[str, Any]) -> Self:
         """What `as_data` wrote."""
         choices = [Choice(c["adapter"], c["config"], _read(c["version"])) for c in data["choices"]]
         return cls(data["name"], choices, data["split"])

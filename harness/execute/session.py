@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 
+from harness.cluster.launchers import launcher_of
 from harness.errors import CannotTell, SystemFailure, UserError
 from harness.execute.compose import UNDISTURBED, Choice, compose_choices, options_of
 from harness.execute.extend import join_run, redo_failed, reopen_run
@@ -98,6 +99,8 @@ def run_session(
     cells = [cell for part in parts for cell in part.cells]
     if into is not None and not here:
         raise UserError(f"--into adds what runs on this machine; launcher={launcher['name']} starts a run of its own")
+    if not here:
+        launcher_of(launcher, output)  # refused, if it is, before there is a run
     if into is not None:
         run = join_run(into, cells)
     elif redo:

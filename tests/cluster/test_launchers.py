@@ -41,13 +41,13 @@ def test_jobs_give_back_what_they_return_and_one_that_dies_costs_no_other(
     ended, said = _launch(tmp_path / "it's a folder, with =signs", jobs, asked("submitit_local"))
     good, killed, refused, bug = ended
     assert good == Ended("good", 42, None)
-    assert refused == Ended("refused", None, "this is not to be done")
+    assert refused == Ended("refused", None, "this is not to be done", "UserError")
     assert killed.died is not None
     assert "UncompletedJobError" in killed.died
     assert bug.died is not None
     assert "ZeroDivisionError: by nothing" in bug.died
     assert all("\n" not in str(one.died) for one in ended)
-    assert said.count("good ended") == 1
+    assert said.count("job good: ended") == 1
 
 
 def test_a_setting_that_the_plug_in_lacks_is_one_line(tmp_path: Path) -> None:

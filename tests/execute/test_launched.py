@@ -18,7 +18,7 @@ from harness.audit import check_run
 from harness.cluster.job import Job
 from harness.cluster.launchers import Ended
 from harness.commands.null_test import judge_null
-from harness.errors import CannotTell, RlaxesError, UserError
+from harness.errors import CannotTell, PrerequisiteError, RlaxesError, UserError
 from harness.execute import launched
 from harness.execute.compose import compose_choices
 from harness.execute.launched import run_parts
@@ -47,6 +47,13 @@ def test_a_run_by_a_job_is_the_run_that_it_would_be_here(tmp_path: Path) -> None
     assert first["plan_hash"] == second["plan_hash"]
     assert first["finished"]
     assert check_run(there) == []
+
+
+def test_a_launcher_that_cannot_be_used_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PrerequisiteError, match="sbatch"):
+        run_session(compose_choices([*SMALL, "launcher=slurm", f"output={tmp_path / 'runs'}"]), QUIET)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_each_part_of_a_split_has_a_reference_of_its_own() -> None:
@@ -152,7 +159,7 @@ def test_a_part_whose_machine_is_too_noisy_stops_alone(tmp_path: Path, monkeypat
         part.manifest["null_test"] = {"stopped": "it is too noisy"}
         part.save()
         part.release()
-        return [*ended, Ended("two", None, "stopped before the comparison: it is too noisy")]
+        return [*ended, Ended("two", None, "stopped before the comparison: it is too noisy", "CannotTell")]
 
     monkeypatch.setattr(launched, "launch", stops_the_second)
     run, parts, asked = _two_parts(tmp_path)
