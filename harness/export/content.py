@@ -257,6 +257,7 @@ def _parameters(model: ReportModel, cell: Mapping[str, Any]) -> dict[str, Parame
         "settings_hash": config.get("hash"),
         "lock_hash": (provenance.get("locks") or {}).get(system),
         "bundle_hash": (provenance.get("bundle") or {}).get("hash"),
+        "correction": provenance.get("corrections"),
         "rlaxes": provenance.get("rlaxes"),
         "machine": {key: value for key, value in model.machine.items() if key != "profile"},
         "settings": {key: value for key, value in (config.get("resolved") or {}).items() if key != "output"},

@@ -10,10 +10,12 @@ from harness.contract import read_cell
 from harness.errors import UserError
 from harness.execute.uv_process import Say
 from harness.export.content import Content, content_of
+from harness.export.corrected import corrected
 from harness.export.latex import render_latex
 from harness.export.tables import write_tables
 from harness.export.tensorboard import write_tensorboard
 from harness.export.trackers import TRACKERS, export_environment, write_tracker
+from harness.report.corrections import corrections_of
 from harness.report.model import ReportModel
 from harness.report.perfetto import write_perfetto
 from harness.report.scrub import scrub
@@ -54,10 +56,11 @@ def export_run(run: Path, formats: Sequence[str], output: Path, say: Say, cell: 
 
 
 def read_report(run: Path) -> ReportModel:
-    """What the report of a run says, without names of the machine; made now where there is none that is current.
+    """What the report of a run says, without names of the machine, and with the corrections of a published one; made
+    now where there is none that is current.
 
     Raises:
-        UserError: the folder holds no run, or a report of another rlaxes.
+        UserError: the folder holds no run, or a report of another rlaxes; a correction cannot be read.
     """
     path = run / "report.json"
     if not path.exists() or (
@@ -67,7 +70,7 @@ def read_report(run: Path) -> ReportModel:
 
         build_report(run)
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return ReportModel.from_dict(scrub(content))
+    return corrected(ReportModel.from_dict(scrub(content)), corrections_of(run))
 
 
 def _write_new(target: Path, write: Callable[[Path], None]) -> None:
