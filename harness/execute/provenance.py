@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.execute.plan import PlannedCell, digest
+from harness.execute.recipe import changed_options
 
 
 def _git(*words: str) -> str | None:
@@ -41,9 +42,11 @@ def _facts(cell: PlannedCell) -> dict[str, Any]:
 
 
 def configurations(cells: list[PlannedCell]) -> dict[str, Any]:
-    """The resolved configuration of each adapter, fault, layout and track, with its hash, and who tuned it."""
+    """The resolved configuration of each adapter, fault, layout and track, with its hash and its recipe: who tuned it,
+    and which of the adapter's options were `changed`."""
     found = {}
     for cell in cells:
-        name = cell.cell_id.rsplit(".r", 1)[0]
-        found[name] = {"hash": digest(cell.config), "recipe": cell.config["recipe"], "resolved": cell.config}
+        name, config = cell.cell_id.rsplit(".r", 1)[0], cell.config
+        changed = changed_options(cell.system.partition("@")[0], config["adapter"])
+        found[name] = {"hash": digest(config), "recipe": config["recipe"] | {"changed": changed}, "resolved": config}
     return found

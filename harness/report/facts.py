@@ -45,16 +45,19 @@ def task_facts(manifest: Manifest) -> Facts:
         "length": each(*(f"at most {t['max_tokens']} tokens" for t in tasks)),
         "repeats": f"{each(*(config['repeats'] for config in configs))}, interleaved",
     }
-    recipes = dict.fromkeys(recipe_words(config["recipe"]) for config in configs if "recipe" in config)
+    told = [said["recipe"] for _, said in sorted(manifest["configs"].items()) if "recipe" in said]
+    recipes = dict.fromkeys(map(recipe_words, told))
     return facts | ({"recipe": " / ".join(recipes)} if recipes else {})  # a run from before recipes says nothing
 
 
 def recipe_words(recipe: Mapping[str, Any]) -> str:
-    """A recipe in a line: who tuned it, what, at what cost, and where that can be read."""
-    if recipe["by"] is None:
-        return f"{recipe['name']}, tuned by nobody"
-    more = [f"budget: {recipe['budget']}" if recipe["budget"] else "", recipe["link"] or ""]
-    return "; ".join(filter(None, [f"{recipe['name']} by {recipe['by']}: {recipe['note']}", *more]))
+    """A recipe in a line: who tuned it, what, at what cost, where that can be read, and which of the adapter's options
+    were not as they are where nothing is said."""
+    by = f" by {recipe['by']}: {recipe['note']}" if recipe["by"] else ", tuned by nobody"
+    budget = f"budget: {recipe['budget']}" if recipe["budget"] else ""
+    options = ", ".join(f"adapter.{key}={fmt.setting(value)}" for key, value in recipe["changed"].items())
+    changed = f"options of the command: {options}" if options else ""
+    return "; ".join(filter(None, [recipe["name"] + by, budget, recipe["link"], changed]))
 
 
 def machine_facts(manifest: Manifest) -> Facts:

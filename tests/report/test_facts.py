@@ -9,7 +9,7 @@ from harness.report.published_index import index_page
 from tests.report.published import publish_report
 from tests.report.runs import manifest
 
-DEFAULT: dict[str, Any] = {"name": "default", "by": None, "note": None, "link": None, "budget": None}
+DEFAULT: dict[str, Any] = {"name": "default", "by": None, "note": None, "link": None, "budget": None, "changed": {}}
 TUNED = DEFAULT | {"name": "tuned", "by": "the TRL team", "note": "4 steps a batch", "budget": "2 hours"}
 
 
@@ -24,6 +24,9 @@ def _with(*recipes: dict[str, Any]) -> dict[str, Any]:
 def test_a_recipe_in_words() -> None:
     assert recipe_words(DEFAULT) == "default, tuned by nobody"
     assert recipe_words(TUNED) == "tuned by the TRL team: 4 steps a batch; budget: 2 hours"
+    changed = DEFAULT | {"changed": {"queue.lag": None, "every": 2}}
+    said = "default, tuned by nobody; options of the command: adapter.queue.lag=none, adapter.every=2"
+    assert recipe_words(changed) == said
     linked = TUNED | {"budget": None, "link": "https://example.org/1"}
     assert recipe_words(linked) == "tuned by the TRL team: 4 steps a batch; https://example.org/1"
 
