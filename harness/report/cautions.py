@@ -139,15 +139,18 @@ def _unsteady(model: ReportModel) -> Iterator[Caution]:
     """Of most repeats: by chance alone the rule finds something in one run of twenty."""
     dropped = {(r.adapter, r.layout, r.track): r.value for r in model.rows if r.measure == "warmup_steps_dropped"}
     for row in model.rows:
-        column = row.adapter, row.layout, row.track
-        if row.measure != "warmup_steps_by_rule" or dropped.get(column) is None:
+        cut = dropped.get((row.adapter, row.layout, row.track))
+        if row.measure != "warmup_steps_by_rule" or cut is None:
             continue
-        if "not steady" in (row.reason or "") and 2 * row.n < len(row.repeats):
+        later = [steps for steps in row.repeats if steps is not None and steps > cut]
+        never = len(row.repeats) - row.n if "not steady" in (row.reason or "") else 0
+        if 2 * (len(later) + never) <= len(row.repeats):
+            continue
+        text = f"{cut:g} warm-up steps were dropped, and in most repeats its steps were steady only later"
+        text += f", from {max(later):g} on at the latest." if later and not never else "."
+        if 2 * never > len(row.repeats):
             text = f"{row.reason}: its rates are those of this stretch of the run, and of no steady state."
-            yield Caution(_who(model, *column), text)
-        elif row.value is not None and row.value > (dropped[column] or 0):
-            text = f"{dropped[column]:g} warm-up steps were dropped, and its steps are steady from {row.value:g} on."
-            yield Caution(_who(model, *column), text)
+        yield Caution(_who(model, row.adapter, row.layout, row.track), text)
 
 
 def _blemishes(model: ReportModel) -> Iterator[Caution]:
