@@ -10,8 +10,8 @@ from harness.measure.values import Value
 
 
 def gating_figures(*groups: Sequence[CellResult]) -> dict[str, Value]:
-    """By name, the first value of every gating figure that is a number above 0 in some repeat of some group; of the parts
-    of a step those that take their share of it in one of the groups."""
+    """By name, the first value of every gating figure that some repeat of some group has, and that is not 0; of the
+    parts of a step those that take their share of it in one of the groups."""
     found: dict[str, Value] = {}
     for cell in (cell for group in groups for cell in group if cell.status == "ok"):
         for value in cell.values:

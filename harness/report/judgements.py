@@ -12,7 +12,7 @@ from harness.compare.judge import FAR
 from harness.compare.judgement import STATES, Judgement
 from harness.report import format as fmt
 from harness.report.model import ReportModel
-from harness.report.views import visible
+from harness.report.views import clean, visible
 
 JUDGED = (
     f"A line says better or worse where both hold: p is below {LEVEL:g} after Holm's correction over all lines of its "
@@ -130,23 +130,26 @@ def null_words(null: dict[str, Any]) -> str:
 
 
 def print_judgements(model: ReportModel, console: Console) -> None:
-    """One line a system and state: what got worse and by how much, down to what could not be told."""
+    """A line a system, state and reason: what got worse and by how much, down to what could not be told."""
     for system, group in groupby(model.judgements, key=system_of):
         own = list(group)
-        console.print(f"{system} against {own[0].baseline}:", style="bold", markup=False, highlight=False)
+        console.print(f"{visible(system)} against {own[0].baseline}:", style="bold", markup=False, highlight=False)
         for state in STATES:
-            said = [_told(model, found) for found in own if found.state == state]
-            if said:
-                text = visible(f"  {state}: {'; '.join(dict.fromkeys(said))}")
-                console.print(text, markup=False, highlight=False)
+            by_reason: dict[str, list[str]] = {}
+            for found in own:
+                if found.state == state:
+                    by_reason.setdefault(found.reason, []).append(_told(model, found))
+            for reason, told in by_reason.items():
+                words = "; ".join(filter(None, told)) + (f" ({reason})" if reason and told[0] else reason)
+                console.print(f"  {state}: {clean(words)}", markup=False, highlight=False)
 
 
 def _told(model: ReportModel, found: Judgement) -> str:
-    """A judgement in a few words: a reason where it holds for all of a system is said once."""
-    if found.state in {"not comparable", "failed", "not run"}:
-        return found.reason
-    measure = f"{measure_of(model, found)} {change_of(found)}"
+    """A judgement in a few words without its reason; nothing where the reason says all of it."""
+    if found.effect is None and found.state != "cannot tell":
+        return ""
+    measure = measure_of(model, found)
+    told = f"{measure} {change_of(found)}" if found.effect is not None else measure
     if found.state == "no change":
-        return f"{measure}, smallest detectable {percent(found.detectable)}"
-    why = explained(found) if found.state != "cannot tell" else found.reason
-    return f"{measure} ({why})" if why else measure
+        return f"{told}, smallest detectable {percent(found.detectable)}"
+    return f"{told} ({why})" if (why := explained(found)) else told

@@ -112,8 +112,24 @@ def test_the_terminal_says_each_state_once_a_system(tmp_path: Path) -> None:
     text = buffer.getvalue()
     assert "trl · colocated sync · free against reference:" in text
     assert "worse: Peak memory of the host +12.1 % (+9.0 to +15.2) (forward backward: 83 % of it" in text
-    assert "no change: Peak memory of the host +12.1 % (+9.0 to +15.2), smallest detectable 3.1 %" in text
-    assert "not run: why not run" in text
+    assert "no change: Peak memory of the host +12.1 % (+9.0 to +15.2), smallest detectable 3.1 % (why no" in text
+
+
+def test_a_reason_that_several_measures_share_is_said_once(tmp_path: Path) -> None:
+    model = report()
+    nothing = {"effect": None, "low": None, "high": None, "reason": "only 1 pair ended well"}
+    tags = ("memory_peak_bytes", "cost_device_seconds")
+    model.judgements = [judgement("cannot tell", tag, **nothing) for tag in tags]
+    buffer = io.StringIO()
+    print_comparison(model, Console(file=buffer, width=200), tmp_path / "report.html")
+    assert (
+        "  cannot tell: Peak memory of the host; Cost of an informative update (only 1 pair ended well)\n"
+        in buffer.getvalue()
+    )
+    model.judgements = [judgement("not run", tag, **nothing | {"reason": "needs a GPU"}) for tag in tags]
+    buffer = io.StringIO()
+    print_comparison(model, Console(file=buffer, width=200), tmp_path / "report.html")
+    assert buffer.getvalue().count("  not run: needs a GPU\n") == 1
 
 
 def test_judgements_are_in_the_order_of_names_and_of_gates_whatever_their_values() -> None:
