@@ -79,13 +79,12 @@ def _write_new(target: Path, write: Callable[[Path], None]) -> None:
         raise UserError(f"{target} is there already: choose another --output, or remove it")
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.parent.mkdir(parents=True, exist_ok=True)
+    partial.mkdir(parents=True)
     write(partial)
     partial.rename(target)
 
 
 def _write_texts(texts: dict[str, str], folder: Path) -> None:
-    folder.mkdir(parents=True)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
 
@@ -94,8 +93,10 @@ def _write_timelines(run: Path, model: ReportModel, folder: Path, cell: str | No
     if not (run / "ledger").is_dir():
         raise UserError(f"{run} has no ledgers, and a timeline is made from them: export the run itself")
     known = [one["cell_id"] for one in model.cells if one["status"] == "ok"]
+    if not known:
+        raise UserError(f"no cell of {model.run_id} ended well: there is no timeline")
     if cell and cell not in known:
-        raise UserError(f"no cell {cell} that ended well; there are {', '.join(known) or 'none'}")
+        raise UserError(f"no cell {cell} that ended well; there are {', '.join(known)}")
     for one in [cell] if cell else known:
         write_perfetto(read_cell(run / "ledger", one), folder / f"{one}.perfetto.json")
 

@@ -144,7 +144,7 @@ source text the step of the module that defines it
 
 def write_tables(model: ReportModel, content: Content, folder: Path) -> None:
     """Write every table that the report has something for, and the dictionary."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     tables = list(_tables(model, content))
     for table in tables:
         _write(table, folder / f"{table.name}.csv")

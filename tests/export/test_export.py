@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.commands.words import EXIT_USAGE
 from harness.export.export import FORMATS, read_report
+from tests.report.runs import cell, make_run
 
 PHASES = {"X": {"ts", "dur", "pid", "tid", "name"}, "M": {"pid", "name", "args"}, "C": {"ts", "pid", "name", "args"}}
 PHASES |= {end: {"ts", "pid", "tid", "name", "id", "cat"} for end in "sf"}
@@ -47,9 +48,9 @@ def test_a_timeline_of_each_cell_that_ended_well_in_the_trace_event_format(fake_
     assert _export(str(fake_run), "--to", "perfetto", "--output", str(tmp_path))[0] == 0
     cells = [f"fake.colocated_sync.free.r{repeat}" for repeat in (0, 1)]
     written = {path.name for path in (tmp_path / "perfetto" / fake_run.name).iterdir()}
-    assert written == {f"{cell}.perfetto.json" for cell in cells}
-    for cell in cells:
-        events = _trace(tmp_path, fake_run.name, cell)
+    assert written == {f"{name}.perfetto.json" for name in cells}
+    for name in cells:
+        events = _trace(tmp_path, fake_run.name, name)
         assert {event["name"] for event in events if event["ph"] == "X"} >= {"decode", "forward_backward"}
         for event in events:
             assert PHASES[event["ph"]] <= set(event), event
@@ -60,9 +61,9 @@ def test_a_timeline_of_each_cell_that_ended_well_in_the_trace_event_format(fake_
 
 
 def test_one_cell(fake_run: Path, tmp_path: Path) -> None:
-    cell = "fake.colocated_sync.free.r1"
-    assert _export(str(fake_run), "--to", "perfetto", "--cell", cell, "--output", str(tmp_path))[0] == 0
-    assert [path.name for path in (tmp_path / "perfetto" / fake_run.name).iterdir()] == [f"{cell}.perfetto.json"]
+    one = "fake.colocated_sync.free.r1"
+    assert _export(str(fake_run), "--to", "perfetto", "--cell", one, "--output", str(tmp_path))[0] == 0
+    assert [path.name for path in (tmp_path / "perfetto" / fake_run.name).iterdir()] == [f"{one}.perfetto.json"]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,18 @@ def test_a_mistake_is_one_line(fake_run: Path, tmp_path: Path, words: list[str],
     assert code == EXIT_USAGE
     assert said in told["error"]
     assert "\n" not in told["error"]
+
+
+def test_a_run_of_which_nothing_went_well_is_exported_too_but_for_its_timelines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.report.build.draw_figures", lambda model, target: [])
+    run = make_run(tmp_path, [cell("trl", status="failed", cause="system", reason="out of memory")])
+    (run / "ledger").mkdir()
+    files = ("--to", "csv", "--to", "latex", "--to", "tensorboard")
+    assert _export(str(run), *files, "--output", str(tmp_path / "out"))[0] == 0
+    code, said = _export(str(run), "--to", "perfetto", "--output", str(tmp_path / "out"))
+    assert (code, "no timeline" in said["error"]) == (EXIT_USAGE, True)
 
 
 def test_a_published_table_is_exported_too_but_for_its_timelines(fake_run: Path, tmp_path: Path) -> None:
