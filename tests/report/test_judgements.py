@@ -10,6 +10,7 @@ from rich.console import Console
 
 from harness.compare.judge import judge
 from harness.compare.judgement import STATES, Explanation, JudgedState, Judgement
+from harness.report import build
 from harness.report.cautions import cautions_of
 from harness.report.console import print_comparison
 from harness.report.html import render_html
@@ -19,6 +20,7 @@ from harness.report.model import ReportModel
 from harness.report.table import comparison
 from tests.compare.judged_cells import arm
 from tests.report.reports import HOSTILE, report
+from tests.report.runs import cell, make_run
 from tests.report.test_html import Page
 
 NULL = {"adapter": "reference", "pairs": 5, "noise": 0.013, "failed": None, "stopped": None}
@@ -173,6 +175,34 @@ def test_a_report_of_before_there_were_judgements_is_read() -> None:
     for path in published:
         model = ReportModel.from_dict(json.loads(path.read_text(encoding="utf-8")))
         assert ReportModel.from_dict(model.as_dict()).judgements == model.judgements
+
+
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **manifest: object) -> ReportModel:
+    monkeypatch.setattr(build, "draw_figures", lambda model, folder: [])
+    rows = [cell(name, repeat) | {"foreign_cores": 0.1} for repeat in range(3) for name in ("reference", "trl")]
+    folder = make_run(tmp_path, rows, **manifest)  # type: ignore[arg-type]
+    build.build_report(folder)
+    return ReportModel.from_dict(json.loads((folder / "report.json").read_text(encoding="utf-8")))
+
+
+def test_a_run_is_judged_from_its_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = built(tmp_path, monkeypatch)
+    assert {(one.adapter, one.baseline, one.state) for one in model.judgements} == {("trl", "reference", "no change")}
+    assert {one.measure for one in model.judgements} == {"step_seconds", "t_seq_part_seconds"}
+
+
+def test_a_run_with_a_baseline_of_its_own_is_held_against_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = built(tmp_path, monkeypatch, baseline="trl")
+    assert {(one.adapter, one.baseline) for one in model.judgements} == {("reference", "trl")}
+
+
+def test_a_null_test_that_failed_is_in_every_verdict_and_on_top(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    null = NULL | {"layout": "colocated_sync", "track": "free", "cells": [], "max_noise": 0.1, "margin": {}}
+    model = built(tmp_path, monkeypatch, null_test=null | {"failed": "it differs"})
+    assert {one.state for one in model.judgements} == {"cannot tell"}
+    assert any("it differs" in caution.text for caution in model.cautions)
 
 
 def test_judgements_go_through_json() -> None:
