@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from harness.compare.gates import STATED_MARGIN
+from harness.compare.gates import FOREIGN_LIMIT, STATED_MARGIN
 from harness.compare.rows import Row
 from harness.report import format as fmt
 from harness.report.ingested import ingested_cautions
@@ -12,7 +12,7 @@ from harness.report.model import Caution, ReportModel
 
 UNATTRIBUTED_LIMIT = 0.05
 BUSY_SHARE = 0.25
-"""Load before the first cell, over the cores, from which on the machine counts as busy."""
+"""Load before the first cell, over the cores, from which on the machine was busy, where nothing better is known."""
 CROWDED_SHARE = 1.5
 """The same before a later cell: what ran a moment ago may have used every core."""
 FEW_REPEATS = 5
@@ -216,6 +216,12 @@ def _null_test(model: ReportModel) -> Iterator[Caution]:
 def _machine(model: ReportModel) -> Iterator[Caution]:
     load, cores = model.provenance.get("load", {}).get("before"), model.provenance.get("cores")
     if not cores:
+        return
+    foreign = [cell["foreign_cores"] for cell in model.cells if cell.get("foreign_cores") is not None]
+    if foreign:
+        if crowded := [one for one in foreign if one > FOREIGN_LIMIT]:
+            count = f"while {len(crowded)} of {len(foreign)} cells ran, others used more than {FOREIGN_LIMIT:g}"
+            yield Caution("machine", f"{count} of the {cores} cores, up to {max(crowded):.2g}.")
         return
     loads = [cell["load_before"][0] for cell in model.cells if cell.get("load_before")]
     crowded = [one for one in loads if one > CROWDED_SHARE * cores]

@@ -202,8 +202,12 @@ def _self_report(model: ReportModel) -> list[str]:
 
 
 def _cells(model: ReportModel) -> list[str]:
-    rows = [[code(c["cell_id"]), _status(c), _wall(c), escape(c["reason"] or "")] for c in cells_view(model)]
-    lines = ["## Cells", "", *grid(["cell", "status", "wall time", "reason"], rows), "### Ledger check", ""]
+    head = ["cell", "status", "wall time", "cores others used", "reason"]
+    rows = [
+        [code(c["cell_id"]), _status(c), _wall(c), fmt.number(c["foreign_cores"]), escape(c["reason"] or "")]
+        for c in cells_view(model)
+    ]
+    lines = ["## Cells", "", *grid(head, rows), "### Ledger check", ""]
     if not model.violations:
         return [*lines, "The ledgers are whole and lawful.", "", *_findings(model)]
     broken = [[code(v["rule"]), code(v["table"]), escape(v["where"]), escape(v["detail"])] for v in model.violations]

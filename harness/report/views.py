@@ -81,7 +81,7 @@ def fidelity_view(model: ReportModel) -> list[FidelityTable]:
 
 def cells_view(model: ReportModel) -> list[dict[str, Any]]:
     """The cells in the order in which they ran."""
-    return [{"load_before": None, **cell} for cell in model.cells]
+    return [{"load_before": None, "foreign_cores": None, **cell} for cell in model.cells]
 
 
 def completions_view(model: ReportModel) -> list[tuple[str, list[Completion]]]:

@@ -86,6 +86,17 @@ def test_a_load_that_is_not_of_the_run_itself() -> None:
     assert caution.text.startswith("1 of 10 cells began at a load above 3, up to 3.4")
 
 
+def test_what_others_used_is_better_known_than_a_load() -> None:
+    model = _calm()
+    model.provenance = {"load": {"before": [9.0]}, "cores": 2}
+    for cell in model.cells:
+        cell |= {"load_before": [9.0, 9.0, 9.0], "foreign_cores": 0.1}
+    assert cautions_of(model) == []
+    model.cells[3]["foreign_cores"] = 1.74
+    (caution,) = cautions_of(model)
+    assert caution.text == "while 1 of 10 cells ran, others used more than 0.25 of the 2 cores, up to 1.7."
+
+
 def test_a_cell_without_the_observer() -> None:
     model = _calm()
     model.cells[0]["observed"] = False
