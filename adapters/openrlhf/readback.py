@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.openrlhf.shape import shape_of
-from harness.probe.readback import model_facts, threads, versions
+from harness.probe.readback import model_facts, reserved_devices, threads, versions
 
 PACKAGES = (
     "openrlhf",
@@ -38,7 +38,7 @@ def run_notes(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "trainer_models": TRAINER_MODELS,
         "engine": "vllm",
-        "device_count": shape.trainers + shape.engines * shape.engine_parallel,
+        "device_count": reserved_devices(cell, shape.trainers + shape.engines * shape.engine_parallel),
         "absent_stages": absent_stages(cell),
     }
 

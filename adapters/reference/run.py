@@ -10,6 +10,7 @@ from adapters.reference.checkpoint_items import Place
 from adapters.reference.loop import Outcome, Parts
 from adapters.reference.settings import Settings
 from harness.probe import Probe
+from harness.probe.readback import reserved_devices
 
 
 class Runnable(Protocol):
@@ -87,7 +88,7 @@ def _note_start(probe: Probe, settings: Settings, built: Built) -> None:
         probe.note(key, value)
     probe.note("trainer_models", TRAINER_MODELS)
     probe.note("engine", built.engine)
-    probe.note("device_count", built.devices)
+    probe.note("device_count", reserved_devices(probe.cell, built.devices))
     probe.note("absent_stages", absent_stages(settings))
     probe.flush()
 

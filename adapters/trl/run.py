@@ -23,7 +23,7 @@ from adapters.trl.trainer import ProbedGRPOTrainer, ProgressCallback
 from harness.errors import SystemFailure
 from harness.probe import Probe
 from harness.probe.hooks import require_hooks
-from harness.probe.readback import model_facts, parameter_sha256, threads, versions
+from harness.probe.readback import model_facts, parameter_sha256, reserved_devices, threads, versions
 from harness.task.bundle import Bundle
 from harness.task.faulty_verifier import start_verifier
 
@@ -151,7 +151,7 @@ def _note_start(probe: Probe, trainer: Any) -> None:
     probe.note("trainer_models", TRAINER_MODELS)
     if probe.cell["track"] == "fixed_length":
         probe.note("distorted_sampling", "the end of sequence is suppressed and the rest renormalised (min_new_tokens)")
-    probe.note("device_count", trainer.accelerator.num_processes)
+    probe.note("device_count", reserved_devices(probe.cell, trainer.accelerator.num_processes))
     probe.note("engine", _engine_name(probe.cell))
     probe.note("grpo_arguments", json.loads(json.dumps(grpo_arguments(probe.cell))))
     probe.flush()

@@ -6,7 +6,7 @@ from typing import Any
 from adapters.verl.asynchronous.readback import mode_in_force, rollout_devices
 from adapters.verl.settings import LOSSES, overrides
 from harness.probe import Probe
-from harness.probe.readback import threads, versions
+from harness.probe.readback import reserved_devices, threads, versions
 
 PACKAGES = (
     "verl",
@@ -135,7 +135,7 @@ def note_start(probe: Probe, config: Any, facts: Mapping[str, Any]) -> None:
     probe.note("model", facts["model"])
     probe.note("trainer_models", TRAINER_MODELS)
     trained = config.trainer.n_gpus_per_node * config.trainer.nnodes
-    probe.note("device_count", trained + rollout_devices(config, probe.cell))
+    probe.note("device_count", reserved_devices(probe.cell, trained + rollout_devices(config, probe.cell)))
     probe.note("engine", f"vllm (verl {config.actor_rollout_ref.rollout.name} server)")
     probe.note("settings", settings_in_force(config, facts, probe.cell))
     absent = absent_stages(config)

@@ -4,7 +4,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -40,6 +40,12 @@ def tensors_sha256(named: Iterable[tuple[str, Any]]) -> str:
     for _, tensor in sorted(named, key=lambda pair: pair[0]):
         total.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
     return total.hexdigest()
+
+
+def reserved_devices(cell: Mapping[str, Any], accelerators: int) -> int:
+    """What rates and costs are divided by: the accelerators that are held, idle ones included [12.2.5]; on a profile
+    without one it is 1, for all pools are processes of one host."""
+    return 1 if cell["profile"]["device"] == "cpu" else accelerators
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

@@ -102,6 +102,8 @@ def test_its_lag_is_within_its_layouts_word(run: KitRun) -> None:
 def test_it_writes_every_note(run: KitRun) -> None:
     missing = NOTES - run.ledger.manifest.keys()
     assert not missing, f"no note {', '.join(sorted(missing))}"
+    if run.config["profile"]["device"] == "cpu":
+        assert run.ledger.manifest["device_count"] == 1, "pools of one host are no devices: see reserved_devices"
 
 
 def test_fidelity_is_complete(run: KitRun) -> None:
