@@ -88,7 +88,7 @@ def _wanted(chosen: dict[str, list[str]]) -> Wanted:
     if unknown := [name for name in chosen.get("measure", ()) if name.partition("[")[0] not in known]:
         raise UserError(f"there is no figure {unknown[0]}; docs/measures.md has them all")
     names = {key: frozenset(chosen[key]) if key in chosen else None for key in NAMES}
-    (since,) = chosen.get("since", [""])[-1:]
+    since = chosen.get("since", [""])[-1]
     if since and not DAY.fullmatch(since):
         raise UserError(f"since={since} is no day: write YYYY-MM-DD")
     return Wanted(names["measure"], names["adapter"], names["layout"], names["track"], since)

@@ -118,4 +118,6 @@ def _difference(was: KeyMeaning, now: KeyMeaning) -> str:
 
 
 def _said(value: object) -> str:
-    return {None: "nothing", True: "yes", False: "no"}.get(value) or str(value)  # type: ignore[call-overload]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nothing" if value is None else str(value)

@@ -83,6 +83,8 @@ def corrections_of(published: Path) -> list[Correction]:
 def _read(path: Path, of: str, number: int) -> Correction:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(content["rows"], list) or not isinstance(content["withdrawn"], bool):
+            raise TypeError("rows has to be a list, and withdrawn true or false")
         correction = Correction(**content | {"rows": tuple(content["rows"]), "date": str(content["date"])})
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no correction: {' '.join(str(error).split())}") from error

@@ -51,17 +51,30 @@ class DatedReport:
     def machine(self, *place: str) -> str:
         """The machine of a column (adapter, layout, track): its id; where it has none, what kind it is; of cells on
         several, all of them."""
-        own = sorted({str(cell["machine"]) for cell in self._cells(place) if cell.get("machine")})
-        return " and ".join(own) or machine_name(self.manifest.get("machine") or {})
+        return " and ".join(self._machines(place)) or machine_name(self.manifest.get("machine") or {})
+
+    def unjoinable(self, *place: str) -> str | None:
+        """Why the figures of a column (adapter, layout, track) are joined with no others, or None."""
+        if not self.config(*place):
+            return "figures whose settings are not told"
+        if len(self._machines(place)) > 1:
+            return "figures whose repeats ran on several machines"
+        if not self._machines(place) and not self.manifest.get("machine"):
+            return "figures whose machine is not told"
+        return None
+
+    def _machines(self, place: tuple[str, ...]) -> list[str]:
+        return sorted({str(cell["machine"]) for cell in self._cells(place) if cell.get("machine")})
 
     def _cells(self, place: tuple[str, ...]) -> list[dict[str, Any]]:
         return [cell for cell in self.model.cells if (cell["adapter"], cell["layout"], cell["track"]) == place]
 
     def label(self, adapter: str) -> str:
-        """What a system is called along a line: its label; of a version that `rlaxes track` ran, the adapter and the
-        user's word for it, which stays where a branch moves on (`trl@git:main`)."""
+        """What a system is called along a line: its label; of a git revision that `rlaxes track` ran, the adapter and
+        the user's word for it, which stays where a branch moves on (`trl@git:main`)."""
         tracked = self._tracked(adapter)
-        return f"{adapter.partition('@')[0]}@{tracked['word']}" if tracked else adapter
+        moves = tracked.get("kind") in {"git", "checkout"}
+        return f"{adapter.partition('@')[0]}@{tracked['word']}" if moves else adapter
 
     def _tracked(self, adapter: str) -> Mapping[str, Any]:
         facts = (self.manifest.get("adapters") or {}).get(adapter) or {}

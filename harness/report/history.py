@@ -61,11 +61,15 @@ class Wanted:
 @dataclass
 class History:
     """Lines by what they are of, then by their first point, then by their figure; `left_out` says what is in none of
-    them, and why; `searched` lines were long enough to be searched for changes."""
+    them, and why."""
 
     lines: list[Line] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    searched: int = 0
+
+    @property
+    def searched(self) -> int:
+        """How many of the lines were searched for changes."""
+        return sum(line.unsearched is None for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -104,11 +108,11 @@ def history_of(reports: Sequence[DatedReport], wanted: Wanted) -> History:
     groups: dict[tuple[str, ...], dict[str, list[_Found]]] = {}
     for one in found:
         groups.setdefault(one.place, {}).setdefault(one.settings, []).append(one)
-    history.searched = sum(not too_few(len(group)) for by_settings in groups.values() for group in by_settings.values())
+    searched = sum(not too_few(len(group)) for by_settings in groups.values() for group in by_settings.values())
     for by_settings in groups.values():
         before: list[_Found] = []
         for group in by_settings.values():
-            history.lines.append(_line(group, before, history.searched))
+            history.lines.append(_line(group, before, searched))
             before = group
     history.lines = [_since(line, wanted.since) for line in history.lines if line.points[-1].date >= wanted.since]
     history.lines.sort(key=lambda line: (line.cells, line.points[0].date, line.settings))
@@ -124,17 +128,23 @@ def _found(reports: Iterable[DatedReport], wanted: Wanted, left_out: list[str]) 
         if report.reason:
             left_out.append(f"{report.name}: {report.reason}")
             continue
-        withdrawn = 0
+        reasons: list[str] = []
         for row in report.model.rows:
             if row.state not in {"measured", "not comparable"} or not wanted.asks(row):
                 continue
-            if is_withdrawn(row, report.corrections):
-                withdrawn += 1
+            if reason := _not_joined(report, row):
+                reasons.append(reason)
             elif row.value is not None and json_number(row.value) == row.value:
                 title = report.model.definitions[row.measure].title
                 yield _Found(row, report, work_of(report, row), title)
-        if withdrawn:
-            left_out.append(f"{report.name}: {withdrawn} of its figures were withdrawn by a correction")
+        left_out += [f"{report.name}: {reason} ({reasons.count(reason)})" for reason in dict.fromkeys(reasons)]
+
+
+def _not_joined(report: DatedReport, row: Row) -> str | None:
+    """Why a figure is in no line; None where it is in one."""
+    if is_withdrawn(row, report.corrections):
+        return "figures that a correction withdrew"
+    return report.unjoinable(*_column(row))
 
 
 def work_of(report: DatedReport, row: Row) -> Flat:

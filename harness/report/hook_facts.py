@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.errors import UserError
 from harness.report.dated import DatedReport
 from harness.report.seals import DATED
 
@@ -51,14 +52,14 @@ def _of_run(report: DatedReport) -> Iterator[HookFact]:
 
 def _of_answer(path: Path) -> Iterator[HookFact]:
     """Both versions were asked, and the one of which it says nothing has all of them."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    drift = content.get("hook_drift") if isinstance(content, dict) else None
-    if not drift:
-        return
-    for side in ("pin", "candidate"):
-        said = content[side]
-        gone = tuple(drift.get(said["label"], ()))
-        yield HookFact(said["label"].split("@")[0], said["release"], path.parts[-3], path.name, gone)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        drift = (content.get("hook_drift") if isinstance(content, dict) else None) or {}
+        for said in (content["pin"], content["candidate"]) if drift else ():
+            gone = tuple(drift.get(said["label"], ()))
+            yield HookFact(said["label"].partition("@")[0], said["release"], path.parts[-3], path.name, gone)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is neither data nor what `rlaxes track --json` said: {error!r}") from error
 
 
 def _gone(cell: Mapping[str, Any]) -> Iterable[str]:

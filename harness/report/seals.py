@@ -76,10 +76,11 @@ def read_seal(published: Path) -> Seal:
 
 
 def published_in(results: Path) -> list[Path]:
-    """Every sealed run (its folder) and page (its file) below a folder of results, by date and name."""
-    seals = sorted(results.glob(f"{DATED}/*/*/{SEAL}")) + sorted(results.glob(f"{DATED}/*/*.{SEAL}"))
-    found = [path.parent if path.name == SEAL else path.with_name(path.name.removesuffix(f".{SEAL}")) for path in seals]
-    return sorted(found)
+    """Every sealed run (its folder) and page (its file) below a folder of results, by date and name. What a publication
+    that was interrupted left (`.name.partial`) is none."""
+    runs = [path.parent for path in results.glob(f"{DATED}/*/[!.]*/{SEAL}")]
+    pages = [path.with_name(path.name.removesuffix(f".{SEAL}")) for path in results.glob(f"{DATED}/*/[!.]*.{SEAL}")]
+    return sorted(runs + pages)
 
 
 def broken_seals(results: Path) -> list[str]:

@@ -16,6 +16,9 @@ from tests.report.reports import FIGURES, row
 
 WORDS: dict[str, Any] = {"what": "the load was 6, not 0.6", "why": "a digit was lost; found by reading the manifest"}
 
+LAWFUL: dict[str, Any] = {"of": "run", "number": 1, "date": "2026-12-01", **WORDS, "by": None}
+LAWFUL |= {"withdrawn": False, "rows": []}
+
 
 def test_a_correction_is_read_as_it_was_written(tmp_path: Path) -> None:
     run = publish_report(tmp_path, 1)
@@ -89,6 +92,10 @@ def test_one_that_is_missing_is_told(tmp_path: Path) -> None:
         ("{", "is no correction"),
         ("what: x", "is no correction"),
         (yaml.safe_dump({"of": "other"}), "is no correction"),
+        (yaml.safe_dump(LAWFUL | {"rows": "trl"}), "rows has to be a list"),
+        (yaml.safe_dump(LAWFUL | {"withdrawn": "no"}), "withdrawn true or false"),
+        (yaml.safe_dump(LAWFUL | {"number": 2}), "says that it is correction 2 of run"),
+        (yaml.safe_dump(LAWFUL | {"more": 1}), "is no correction"),
     ],
 )
 def test_a_torn_one_is_one_line(tmp_path: Path, content: str, message: str) -> None:

@@ -76,17 +76,18 @@ def test_another_machine_or_checkpoint_is_never_joined(tmp_path: Path, changes: 
     assert [len(line.points) for line in _history(tmp_path).lines] == [1, 1]
 
 
-def test_a_branch_that_moves_on_is_one_line_and_a_release_is_another(tmp_path: Path) -> None:
+def test_a_branch_that_moves_on_is_one_line_and_a_lock_is_another(tmp_path: Path) -> None:
     word = "https://example.org/trl@main"
     for day, commit in ((1, "aa"), (2, "bb")):
         tracked = {"name": f"git-{commit}", "word": word, "kind": "git", "commit": commit}
         facts = {"name": "reference", "version": "1.1", "tracked": tracked}
         publish_report(tmp_path, day, adapters={"reference": facts})
-    publish_report(tmp_path, 3, adapters={"reference": facts | {"tracked": {"word": "1.0"}}})
-    release, branch = _history(tmp_path, adapters=frozenset({"reference"})).lines
-    assert (release.adapter, len(release.points)) == ("reference@1.0", 1)
-    assert (branch.adapter, len(branch.points)) == (f"reference@{word}", 2)
-    assert [point.context["revision"] for point in branch.points] == ["aa", "bb"]
+    publish_report(tmp_path, 3, adapters={"reference": facts})
+    publish_report(tmp_path, 4, adapters={"reference": facts | {"tracked": {"kind": "lock", "word": "cpu.txt"}}})
+    lock, branch = _history(tmp_path, adapters=frozenset({"reference"})).lines
+    assert (lock.adapter, len(lock.points)) == ("reference", 1)
+    assert (branch.adapter, len(branch.points)) == (f"reference@{word}", 3)
+    assert [point.context["revision"] for point in branch.points] == ["aa", "bb", "bb"]
 
 
 def test_a_machine_is_called_by_its_id_or_by_its_kind() -> None:
@@ -101,7 +102,25 @@ def test_cells_of_a_run_on_several_machines_say_so(tmp_path: Path) -> None:
     for one, machine in zip(report["cells"], ("aa", "bb", "aa"), strict=True):
         one["machine"] = machine
     (run / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    assert [line.machine for line in _history(tmp_path).lines] == ["aa and bb"]
+    history = _history(tmp_path)
+    assert history.lines == []
+    assert history.left_out == [f"{run.name}: figures whose repeats ran on several machines (1)"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"configs": {}}, "settings are not told"), ({"machine": {}}, "machine is not told")],
+)
+def test_what_does_not_say_what_it_is_of_is_joined_with_nothing(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    for day in (1, 2):
+        run = publish_report(tmp_path, day)
+        content = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+        (run / "manifest.json").write_text(json.dumps(content | changes), encoding="utf-8")
+    history = _history(tmp_path)
+    assert history.lines == []
+    assert all(reason in line for line in history.left_out)
 
 
 @pytest.fixture
@@ -165,7 +184,7 @@ def test_what_was_withdrawn_is_in_no_line(tmp_path: Path) -> None:
     history = _history(tmp_path)
     assert [point.date[8:10] for point in history.lines[0].points] == ["01", "03"]
     assert all(point.corrections for point in history.lines[0].points)
-    assert history.left_out == ["2026-12-02-100000-0002: 1 of its figures were withdrawn by a correction"]
+    assert history.left_out == ["2026-12-02-100000-0002: figures that a correction withdrew (1)"]
 
 
 def test_only_measured_figures_are_points(tmp_path: Path) -> None:

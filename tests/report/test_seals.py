@@ -33,6 +33,14 @@ def test_what_is_published_is_found_and_whole(tmp_path: Path) -> None:
     assert read_seal(page).evidence == "author-reported"
 
 
+def test_what_an_interrupted_publication_left_is_not_published(tmp_path: Path) -> None:
+    run, _ = _results(tmp_path)
+    partial = run.with_name(".other.partial")
+    shutil.copytree(run, partial)
+    assert partial not in published_in(tmp_path)
+    assert all("has no seal" in line or "came after" in line for line in broken_seals(tmp_path))
+
+
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="there is no sha256sum here")
 def test_a_seal_is_checked_without_rlaxes(tmp_path: Path) -> None:
     run, page = _results(tmp_path)
