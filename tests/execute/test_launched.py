@@ -18,14 +18,16 @@ from harness.audit import check_run
 from harness.cluster.job import Job
 from harness.cluster.launchers import Ended
 from harness.commands.null_test import judge_null
+from harness.compare.places import placed
 from harness.errors import CannotTell, PrerequisiteError, RlaxesError, UserError
-from harness.execute import launched
+from harness.execute import launched, machine
 from harness.execute.compose import compose_choices
 from harness.execute.launched import run_parts
 from harness.execute.machine import machine_id
 from harness.execute.parts import Part, parts_of
+from harness.execute.prepare import Prepared
 from harness.execute.run_folder import PartFolder, RunFolder, lock_part, open_run
-from harness.execute.session import run_session
+from harness.execute.session import _keep_machine, run_session
 
 SMALL = ["adapter=fake", "task.steps=4", "task.warmup_steps=1", "null_test.pairs=0"]
 LOCAL = [*SMALL, "launcher=submitit_local"]
@@ -210,3 +212,30 @@ def test_the_page_shows_settings_that_there_are() -> None:
     for words in shown:
         choices = compose_choices(words.split())
         assert parts_of(choices, choices[0].config["launcher"]["split"])
+
+
+def test_a_run_that_goes_on_on_another_machine_says_which_cell_ran_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*SMALL, "repeats=2", f"output={tmp_path}"]
+    monkeypatch.setattr(machine, "machine_id", lambda: "aaaa0000")
+    folder = run_session(compose_choices(words), QUIET)
+    (folder / "cells" / "fake.colocated_sync.free.r1" / "done.json").unlink()
+    (folder / "manifest.json").write_text(json.dumps(_manifest(folder) | {"finished": None}), encoding="utf-8")
+    monkeypatch.setattr(machine, "machine_id", lambda: "bbbb0000")
+    assert run_session(compose_choices(words), QUIET) == folder
+    manifest = _manifest(folder)
+    assert set(manifest["machines"]) == {"aaaa0000", "bbbb0000"}
+    assert [row["adapter"] for row in placed(manifest["cells"])] == ["fake on aaaa0000", "fake on bbbb0000"]
+
+
+def test_a_machine_keeps_the_limits_that_were_first_measured_on_it() -> None:
+    manifest: dict[str, Any] = {"roofline": {"of": "before there were ids"}}
+    for name, measured in (("a", 1), ("a", 2), ("b", 3), ("a", 4)):
+        manifest["machine"] = {"id": name}
+        _keep_machine(manifest, Prepared(roofline={"of": measured}))
+    assert {name: said["roofline"]["of"] for name, said in manifest["machines"].items()} == {
+        "a": "before there were ids",
+        "b": 3,
+    }
+    assert manifest["roofline"] == {"of": "before there were ids"}
