@@ -5,8 +5,8 @@ import hashlib
 import io
 import shutil
 import subprocess
-import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.execute.adapter import BUILT_IN, Adapter
 from harness.execute.environments import cache_folder
-from harness.execute.version import Version
+from harness.execute.version import SHORT, Version
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTED = ("harness/__init__.py", "harness/errors.py", "adapters/__init__.py")
@@ -30,23 +30,24 @@ def checkout_version(adapter: Adapter, variant: str, revision: str) -> Version:
         UserError: this is no checkout, it has no such revision, or that has no such adapter.
     """
     commit = _commit(adapter, revision)
-    folder = cache_folder() / "versions" / adapter.name / commit
+    wanted = hashlib.sha256("\n".join(_paths(adapter)).encode()).hexdigest()[:SHORT]
+    folder = cache_folder() / "versions" / adapter.name / f"{commit[:SHORT]}-{wanted}"
     if not folder.is_dir():
         _lay_out(adapter, commit, folder)
     today = adapter.lock(variant)
     lock = folder / BUILT_IN / today.relative_to(adapter.folder.parent) if today else None
     if lock and not lock.is_file():
         raise UserError(f"{adapter.name} at {revision} has no lock {lock.name}")
-    name = commit[:9]
+    name = commit[:SHORT]
     release = f"{adapter.spec['version']} at {name}"
     return Version(name, revision, "checkout", release, lock, folder, code_hash(folder), commit)
 
 
 def code_hash(folder: Path) -> str:
     """A hash over what the files of a folder do: Python by its syntax tree, in which there are no comments and no
-    layout, every other file by its bytes; locks are judged apart."""
+    layout, every other file by its bytes; locks are judged apart, and what Python compiled there is no code."""
     total = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.parent.name != "locks"):
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.parent.name not in {"locks", "__pycache__"}):
         total.update(str(path.relative_to(folder)).encode() + b"\0" + _meaning(path) + b"\0")
     return total.hexdigest()
 
@@ -74,13 +75,13 @@ def _commit(adapter: Adapter, revision: str) -> str:
 def _lay_out(adapter: Adapter, commit: str, folder: Path) -> None:
     """Whole or not at all: another process may want the same."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    archive = _git("archive", "--format=tar", commit, "--", *_paths(adapter))
+    archive = _git("archive", "--format=zip", commit, "--", *_paths(adapter))
     if archive.returncode:
         said = archive.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise UserError(f"{adapter.name} cannot be laid out at {commit[:9]}: {' '.join(said)}")
+        raise UserError(f"{adapter.name} cannot be laid out at {commit[:SHORT]}: {' '.join(said)}")
     made = Path(tempfile.mkdtemp(dir=folder.parent))
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-        tar.extractall(made, filter="data")
+    with zipfile.ZipFile(io.BytesIO(archive.stdout)) as packed:
+        packed.extractall(made)
     with suppress(OSError):  # another process has just laid out the same
         made.rename(folder)
     shutil.rmtree(made, ignore_errors=True)

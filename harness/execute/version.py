@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["release", "git", "lock", "checkout"]
+SHORT = 9
+"""Digits of a hash in a name."""
 
 
 @dataclass(frozen=True)

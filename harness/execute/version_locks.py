@@ -21,12 +21,10 @@ from harness.execute.environments import cache_folder, interpreter_of
 from harness.execute.locks import LockJob, adapter_job, compile_lock, read_project
 from harness.execute.requirement_lock import canonical, inputs_digest, pins
 from harness.execute.uv_process import Say, UvError, run_uv
-from harness.execute.version import Version
+from harness.execute.version import SHORT, Version
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 FETCH_SECONDS = 600
-SHORT = 9
-"""Digits of a hash in a name."""
 
 
 def release_version(adapter: Adapter, variant: str, release: str, say: Say, also: Sequence[str] = ()) -> Version:
