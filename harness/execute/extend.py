@@ -40,11 +40,19 @@ def choices_in(path: Path, overrides: Sequence[str]) -> list[Choice]:
 def _choices_of_run(path: Path) -> list[Choice]:
     manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     systems = {_column(row["cell_id"]): row["system"] for row in manifest["cells"]}
-    if manifest.get("plan_hash") is None or any("@" in system for system in systems.values()):
-        raise UserError(f"run {path.name} was not made by `compare` or `run`: nothing of it can be run again here")
+    _refuse_foreign(path.name, manifest)
+    if any("@" in system for system in systems.values()):
+        raise UserError(f"run {path.name} compares versions: ask for its cells by the `track` command that made it")
     if not systems:
         raise UserError(f"run {path.name} has no cell yet: write the settings that it was started with")
     return [Choice(systems[column], manifest["configs"][column]["resolved"]) for column in sorted(systems)]
+
+
+def _refuse_foreign(name: str, manifest: Mapping[str, Any]) -> None:
+    if manifest.get("plan_hash") is None:
+        raise UserError(f"run {name} was not measured by rlaxes: nothing can be added to it")
+    if any("part" in row for row in manifest["cells"]):
+        raise UserError(f"run {name} was measured in parts, by jobs of a launcher: nothing can be added to it")
 
 
 def join_run(path: Path, cells: Sequence[PlannedCell]) -> RunFolder:
@@ -93,8 +101,7 @@ def _failed(row: Row) -> bool:
 
 def _check(run: RunFolder, cells: Sequence[PlannedCell]) -> None:
     name, manifest = run.path.name, run.manifest
-    if manifest.get("plan_hash") is None:
-        raise UserError(f"run {name} was not made by `compare`: nothing can be added to it")
+    _refuse_foreign(name, manifest)
     rows = {row["cell_id"]: row for table in TABLES for row in manifest.get(table, [])}
     if manifest["finished"] is None and _plan_with(rows, cells) != manifest["plan_hash"]:
         raise UserError(f"run {name} has not ended: first let the command that started it go on, then add to it")

@@ -71,13 +71,16 @@ class RunFolder:
 
     def set_aside(self, cell_id: str, table: str) -> None:
         """Make room for a cell that is to run again. Its row goes to `redone` in the manifest, its folder and its
-        ledger stay, readable, under the name that stands there as `kept`."""
+        ledger stay, readable, under the name that stands there as `kept`: null where it never had a folder."""
         (row,) = [row for row in self.manifest[table] if row["cell_id"] == cell_id]
         folder = self.cell(cell_id)
+        there = folder.exists()
         aside = folder.with_name(f"{cell_id}.redone{len(list(folder.parent.glob(f'{cell_id}.redone*'))) + 1}")
         self.manifest[table] = [one for one in self.manifest[table] if one["cell_id"] != cell_id]
-        self.manifest.setdefault("redone", []).append(row | {"kept": aside.name})
+        self.manifest.setdefault("redone", []).append(row | {"kept": aside.name if there else None})
         self.save()
+        if not there:
+            return
         folder.rename(aside)
         (aside / "ledger").mkdir()
         for path in self.ledger.glob(f"{cell_id}.*"):

@@ -1,6 +1,7 @@
 """Cells are added to a run, and failed ones are run again: what was measured stays, and what differs is named."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def test_what_cannot_stand_beside_a_run_is_refused_in_one_line(tmp_path: Path) -
     [
         ({"finished": None}, "has not ended"),
         ({"machine": {"id": "0ther"}}, "is of another machine"),
-        ({"plan_hash": None}, "was not made by `compare`"),
+        ({"plan_hash": None}, "was not measured by rlaxes"),
+        ({"cells": [{"part": "trl"}]}, "was measured in parts"),
     ],
 )
 def test_not_every_run_takes_cells(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -135,3 +137,13 @@ def test_cells_that_ended_well_are_never_redone(tmp_path: Path, instant: list[st
     with pytest.raises(UserError, match="nothing to redo; name the run: --into RUN"):
         _run(tmp_path, "repeats=1", "seed=3", redo=True)
     assert [*tmp_path.iterdir()] == [folder]
+
+
+def test_a_cell_that_never_began_leaves_nothing_to_keep(tmp_path: Path, instant: list[str]) -> None:
+    """As where the job of a launcher died before it."""
+    words = ("repeats=1", "adapter.mode=crash")
+    folder, _ = _run(tmp_path, *words)
+    shutil.rmtree(folder / "cells" / f"{COLUMN}.r0")
+    _, after = _run(tmp_path, *words, redo=True)
+    assert [row["kept"] for row in after["redone"]] == [None]
+    assert len(instant) == 2
