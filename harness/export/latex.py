@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.compare.statistics import INTERVAL_NOTE
 from harness.report import format as fmt
+from harness.report.grades import evidence_of_report
 from harness.report.headlines import HEADLINES
 from harness.report.model import ReportModel
 from harness.report.table import Entry, Family, Line, Table, comparison, unit_beside
@@ -110,8 +111,9 @@ def _table(model: ReportModel, table: Table, places: Sequence[int]) -> str:
 def _caption(model: ReportModel, table: Table) -> str:
     machine = ", ".join(f"{name} {value}" for name, value in model.machine.items() if name != "profile")
     told = f"{model.title}, track {fmt.words(table.track)}, {model.created[:10]}: median [95 % interval] of "
-    told += f"{model.repeats} repeats; {counts(model)}. Machine: {machine}. Code: rlaxes {model.code.get('rlaxes')}. "
-    told += f"Run {model.run_id}. Systems stand in the order of their names; nothing is ranked. {INTERVAL_NOTE}"
+    told += f"{model.repeats} repeats; {counts(model)}; evidence: {evidence_of_report(vars(model))}. "
+    told += f"Machine: {machine}. Code: rlaxes {model.code.get('rlaxes')}. Run {model.run_id}. "
+    told += f"Systems stand in the order of their names; nothing is ranked. {INTERVAL_NOTE}"
     return "".join(_escaped(character) for character in " ".join(told.split()))
 
 

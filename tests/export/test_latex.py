@@ -71,7 +71,7 @@ def test_every_row_has_every_column() -> None:
 
 def test_it_says_what_it_is() -> None:
     text = _table()
-    for word in ("2026-{}11-{}29", "0.1.0", "Example CPU", "median", "nothing is ranked", "5 repeats"):
+    for word in ("2026-{}11-{}29", "0.1.0", "Example CPU", "median", "nothing is ranked", "5 repeats", "measured here"):
         assert word in text, word
 
 
