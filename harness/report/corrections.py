@@ -17,7 +17,6 @@ from harness.errors import UserError
 from harness.report.model import ReportModel
 
 FILE_NAME = re.compile(r"(?P<of>.+)\.correction-(?P<number>[1-9]\d*)\.yaml")
-ANY = "*"
 MOST_PARTS = 4
 
 
@@ -33,8 +32,8 @@ class Correction:
         why: how it came about and how it was found.
         by: who says so, in their own word; None where nobody signed.
         withdrawn: what it names is taken back, and no reader may rest on it. Otherwise the figures stand.
-        rows: what of the run it speaks of, each as `adapter/layout/track/measure`, where `*` stands for any and what is
-            left out at the end too (`trl`, `*/*/*/reward`). Empty: all of it.
+        rows: what of the run it speaks of, each as `adapter/layout/track/measure`, where `*` stands for any text and what
+            is left out at the end for anything (`trl`, `*/disaggregated_*/*/reward`). Empty: all of it.
     """
 
     of: str
@@ -60,7 +59,8 @@ class Correction:
 
 def _fits(pattern: str, row: Row) -> bool:
     place = ((row.adapter,), (row.layout,), (row.track,), (row.measure, row.name))
-    return all(part == ANY or part in names for part, names in zip(pattern.split("/"), place, strict=False))
+    parts = [re.compile(re.escape(part).replace(r"\*", ".*")) for part in pattern.split("/")]
+    return all(any(map(part.fullmatch, names)) for part, names in zip(parts, place, strict=False))
 
 
 def corrections_of(published: Path) -> list[Correction]:
