@@ -87,7 +87,7 @@ def lock_version(adapter: Adapter, variant: str, path: Path) -> Version:
 
 
 def _package(adapter: Adapter) -> str:
-    return canonical(str(adapter.spec["package"]))
+    return canonical(str(adapter.spec.get("package", adapter.package)))
 
 
 def _folder(adapter: Adapter, name: str) -> Path:

@@ -110,6 +110,8 @@ def test_a_lock_is_copied_so_that_a_run_can_be_taken_up_with_it(small: Adapter, 
     assert found.kind == "lock"
     assert found.release == VERSION
     assert found.hash == _find(small, VERSION).hash, "comments decide nothing"
+    del small.spec["package"]
+    assert _find(small, str(given)).release == small.spec["version"], "it drives no framework, and has a lock"
     given.write_text(f"{NAME}=={VERSION}\n", encoding="utf-8")
     with pytest.raises(UserError, match="is no lock: it has to pin every package"):
         _find(small, str(given))
