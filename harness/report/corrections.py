@@ -32,8 +32,8 @@ class Correction:
         why: how it came about and how it was found.
         by: who says so, in their own word; None where nobody signed.
         withdrawn: what it names is taken back, and no reader may rest on it. Otherwise the figures stand.
-        rows: what of the run it speaks of, each as `adapter/layout/track/measure`, where `*` stands for any text and what
-            is left out at the end for anything (`trl`, `*/disaggregated_*/*/reward`). Empty: all of it.
+        rows: what of the run it speaks of, each as `adapter/layout/track/measure`, where `*` stands for any text, and
+            what is left out at the end for anything (`trl`, `*/disaggregated_*/*/reward`). Empty: all of it.
     """
 
     of: str
