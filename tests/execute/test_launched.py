@@ -21,6 +21,7 @@ from harness.commands.null_test import judge_null
 from harness.compare.places import placed
 from harness.errors import CannotTell, PrerequisiteError, RlaxesError, UserError
 from harness.execute import launched, machine
+from harness.execute import parts as parts_module
 from harness.execute.compose import compose_choices
 from harness.execute.launched import run_parts
 from harness.execute.machine import machine_id
@@ -28,6 +29,7 @@ from harness.execute.parts import Part, parts_of
 from harness.execute.prepare import Prepared
 from harness.execute.run_folder import PartFolder, RunFolder, lock_part, open_run
 from harness.execute.session import _keep_machine, run_session
+from harness.report.build import build_report
 
 SMALL = ["adapter=fake", "task.steps=4", "task.warmup_steps=1", "null_test.pairs=0"]
 LOCAL = [*SMALL, "launcher=submitit_local"]
@@ -129,29 +131,34 @@ def _in_this_process(jobs: Sequence[Job], *_: Any) -> list[Ended]:
     return ended
 
 
-def _two_parts(output: Path) -> tuple[RunFolder, list[Part], dict[str, Any]]:
+def _two_parts(output: Path, of_second: str) -> tuple[RunFolder, list[Part], dict[str, Any]]:
     words = [*SMALL, "repeats=1"]
-    other = compose_choices([*words, "track=fixed_length"])
+    other = compose_choices([*words, of_second])
     parts = [Part("one", compose_choices(words), split=True), Part("two", other, split=True)]
     run = open_run(output, [cell for part in parts for cell in part.cells])
     return run, parts, compose_choices(LOCAL)[0].config["launcher"]
 
 
 def test_parts_share_a_run_folder_and_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same cells twice, as those of the reference are in every part of a split; both jobs met one machine."""
     monkeypatch.setattr(launched, "launch", _in_this_process)
-    run, parts, asked = _two_parts(tmp_path)
+    monkeypatch.setattr(parts_module, "REFERENCE", "fake")
+    run, parts, asked = _two_parts(tmp_path, "track=free")
     run_parts(run, parts, asked, QUIET, judge=None, redo=False)
     run.release()
     manifest = _manifest(run.path)
-    assert [(row["part"], row["track"], row["status"]) for row in manifest["cells"]] == [
-        ("one", "free", "ok"),
-        ("two", "fixed_length", "ok"),
+    ids = ["fake~one.colocated_sync.free.r0", "fake~two.colocated_sync.free.r0"]
+    assert [(row["cell_id"], row["part"], row["status"]) for row in manifest["cells"]] == [
+        (ids[0], "one", "ok"),
+        (ids[1], "two", "ok"),
     ]
-    assert manifest["start_order"] == [row["cell_id"] for row in manifest["cells"]]
-    assert set(manifest["configs"]) == {"fake.colocated_sync.free", "fake.colocated_sync.fixed_length"}
+    assert manifest["start_order"] == ids
+    assert set(manifest["configs"]) == {name.removesuffix(".r0") for name in ids}
     assert manifest["null_tests"] == {"one": None, "two": None}
     assert manifest["finished"]
     assert check_run(run.path) == []
+    labels = [f"fake on {machine_id()}, part {part}" for part in ("one", "two")]
+    assert [adapter for adapter, _ in build_report(run.path).columns("free")] == labels
 
 
 def test_a_part_whose_machine_is_too_noisy_stops_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +171,7 @@ def test_a_part_whose_machine_is_too_noisy_stops_alone(tmp_path: Path, monkeypat
         return [*ended, Ended("two", None, "stopped before the comparison: it is too noisy", "CannotTell")]
 
     monkeypatch.setattr(launched, "launch", stops_the_second)
-    run, parts, asked = _two_parts(tmp_path)
+    run, parts, asked = _two_parts(tmp_path, "track=fixed_length")
     with pytest.raises(CannotTell, match="part two: stopped before the comparison: it is too noisy"):
         run_parts(run, parts, asked, QUIET, judge=judge_null, redo=False)
     run.release()
