@@ -115,7 +115,8 @@ def run_session(
     try:
         again = redo_failed(run, [*(null.cells if null and here else ()), *cells]) if redo else 0
         resumed = sum(run.done(cell) is not None for cell in cells)
-        kept = f", {resumed} of them already done" if resumed else ""
+        kept = f" after {len(null.cells)} of an A/A test" if null and null.cells else ""
+        kept += f", {resumed} of them already done" if resumed else ""
         kept += f", {again} of those that failed are run again" if redo else ""
         console.print(f"run {run.path}: {len(cells)} cells{kept}", markup=False, highlight=False, soft_wrap=True)
         if here:
