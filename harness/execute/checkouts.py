@@ -13,8 +13,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.execute.adapter import BUILT_IN, Adapter
-from harness.execute.environments import cache_folder
-from harness.execute.version import SHORT, Version
+from harness.execute.version import SHORT, Version, versions_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTED = ("harness/__init__.py", "harness/errors.py", "adapters/__init__.py")
@@ -31,7 +30,7 @@ def checkout_version(adapter: Adapter, variant: str, revision: str) -> Version:
     """
     commit = _commit(adapter, revision)
     wanted = hashlib.sha256("\n".join(_paths(adapter)).encode()).hexdigest()[:SHORT]
-    folder = cache_folder() / "versions" / adapter.name / f"{commit[:SHORT]}-{wanted}"
+    folder = versions_folder(adapter.name) / f"{commit[:SHORT]}-{wanted}"
     if not folder.is_dir():
         _lay_out(adapter, commit, folder)
     today = adapter.lock(variant)

@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.execute.environments import cache_folder
+
 Kind = Literal["release", "git", "lock", "checkout"]
 SHORT = 9
 """Digits of a hash in a name."""
+
+
+def versions_folder(adapter: str) -> Path:
+    """Where the locks, wheels and sources of an adapter's versions lie."""
+    return cache_folder() / "versions" / adapter
 
 
 @dataclass(frozen=True)

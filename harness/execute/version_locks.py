@@ -3,10 +3,7 @@ the framework's requirement replaced, and with every other version of the adapte
 """
 
 import hashlib
-import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,14 +14,11 @@ from packaging.utils import parse_wheel_filename
 
 from harness.errors import PrerequisiteError, UserError
 from harness.execute.adapter import Adapter
-from harness.execute.environments import cache_folder, interpreter_of
+from harness.execute.git_wheels import wheel_of, without_password
 from harness.execute.locks import LockJob, adapter_job, compile_lock, read_project
 from harness.execute.requirement_lock import canonical, inputs_digest, pins
-from harness.execute.uv_process import Say, UvError, run_uv
-from harness.execute.version import SHORT, Version
-
-COMMIT = re.compile(r"[0-9a-f]{40}")
-FETCH_SECONDS = 600
+from harness.execute.uv_process import Say, UvError
+from harness.execute.version import SHORT, Version, versions_folder
 
 
 def release_version(adapter: Adapter, variant: str, release: str, say: Say, also: Sequence[str] = ()) -> Version:
@@ -58,11 +52,12 @@ def git_version(adapter: Adapter, variant: str, url: str, ref: str, say: Say, al
         PrerequisiteError: it cannot be fetched, built, or had beside what the adapter pins.
     """
     job, own = _job(adapter, variant, also)
-    wheel, commit = _wheel(adapter, url, ref, say)
+    wheel, commit = wheel_of(adapter, url, ref, say)
     lock = _compiled(adapter, _replaced(adapter, job, f" @ {wheel.as_uri()}"), own, say)
     unhashed = f"the build of the wheel from {commit[:SHORT]}: the wheel that was built here is in the lock by its hash"
     release = str(parse_wheel_filename(wheel.name)[1])
-    return Version(f"git-{commit[:SHORT]}", f"{url}@{ref}", "git", release, lock, commit=commit, unhashed=unhashed)
+    word = f"{without_password(url)}@{ref}"
+    return Version(f"git-{commit[:SHORT]}", word, "git", release, lock, commit=commit, unhashed=unhashed)
 
 
 def lock_version(adapter: Adapter, variant: str, path: Path) -> Version:
@@ -79,7 +74,7 @@ def lock_version(adapter: Adapter, variant: str, path: Path) -> Version:
     if not pins(text) or "--hash=sha256:" not in text:
         raise UserError(f"{path} is no lock: it has to pin every package with `==` and its --hash=sha256:...")
     digest = hashlib.sha256(content).hexdigest()[:SHORT]
-    lock = _folder(adapter, f"lock-{digest}") / own.name
+    lock = versions_folder(adapter.name) / f"lock-{digest}" / own.name
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.write_bytes(content)
     release = pins(text).get(_package(adapter), str(adapter.spec["version"]))
@@ -88,10 +83,6 @@ def lock_version(adapter: Adapter, variant: str, path: Path) -> Version:
 
 def _package(adapter: Adapter) -> str:
     return canonical(str(adapter.spec.get("package", adapter.package)))
-
-
-def _folder(adapter: Adapter, name: str) -> Path:
-    return cache_folder() / "versions" / adapter.name / name
 
 
 def _job(adapter: Adapter, variant: str, also: Sequence[str]) -> tuple[LockJob, Path]:
@@ -117,23 +108,20 @@ def _job(adapter: Adapter, variant: str, also: Sequence[str]) -> tuple[LockJob, 
 
 def _replaced(adapter: Adapter, job: LockJob, what: str) -> LockJob:
     """The job with the framework's own requirement replaced; its extras stay."""
-    out = []
-    for text in job.requirements:
-        wanted = Requirement(text)
-        if canonical(wanted.name) == _package(adapter):
-            extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-            text = f"{wanted.name}{extras}{what}"
-        out.append(text)
-    if tuple(out) == job.requirements and not any(what in text for text in out):
+    own = next((r for r in map(Requirement, job.requirements) if canonical(r.name) == _package(adapter)), None)
+    if own is None:
         raise UserError(f"{_package(adapter)} is not among the requirements of {adapter.name}: give the path of a lock")
-    return replace(job, requirements=tuple(out), made_by=f"`rlaxes track adapter={adapter.name}`")
+    extras = f"[{','.join(sorted(own.extras))}]" if own.extras else ""
+    out = [text for text in job.requirements if canonical(Requirement(text).name) != _package(adapter)]
+    wanted = (f"{own.name}{extras}{what}", *out)
+    return replace(job, requirements=wanted, made_by=f"`rlaxes track adapter={adapter.name}`")
 
 
 def _compiled(adapter: Adapter, job: LockJob, own: Path, say: Say) -> Path:
     """The lock of a job, compiled now if it is not there: the same requirements and the same own lock give the same."""
     before = _others(adapter, own.read_text(encoding="utf-8")) if own.is_file() else ""
     digest = hashlib.sha256(f"{job.digest} {before}".encode()).hexdigest()[:SHORT]
-    lock = _folder(adapter, digest) / own.name
+    lock = versions_folder(adapter.name) / digest / own.name
     if lock.is_file():
         return lock
     say(f"compiling a lock of {adapter.name} from {', '.join(job.requirements)}")
@@ -155,45 +143,3 @@ def _others(adapter: Adapter, text: str) -> str:
     """A lock without the entry of the framework: uv would take its hashes over for a wheel of the same version."""
     entries = re.split(r"\n(?! )", text)
     return "\n".join(entry for entry in entries if canonical(re.split(r"[=@ ]", entry)[0]) != _package(adapter))
-
-
-def _wheel(adapter: Adapter, url: str, ref: str, say: Say) -> tuple[Path, str]:
-    """The wheel of a revision, built now if it is not there, and its commit."""
-    if COMMIT.fullmatch(ref) and (built := list(_folder(adapter, ref).glob("*.whl"))):
-        return built[0], ref
-    with tempfile.TemporaryDirectory() as name:
-        source = Path(name)
-        _git(source, url, "init", "--quiet")
-        say(f"fetching {ref} of {url}")
-        _git(source, url, "fetch", "--quiet", "--depth", "1", "--end-of-options", url, ref)
-        commit = _git(source, url, "rev-parse", "FETCH_HEAD^{commit}")
-        folder = _folder(adapter, commit)
-        if not list(folder.glob("*.whl")):
-            _git(source, url, "checkout", "--quiet", commit)
-            say(f"building a wheel of {adapter.name} from {commit[:SHORT]}")
-            made = source / "rlaxes-wheel"
-            stamp = _git(source, url, "log", "-1", "--format=%ct")
-            words = ["build", "--wheel", "--python", interpreter_of(adapter.spec["python"]), "--out-dir", str(made)]
-            run_uv([*words, str(source)], say, source, also={"SOURCE_DATE_EPOCH": stamp})
-            folder.mkdir(parents=True, exist_ok=True)
-            for wheel in made.glob("*.whl"):
-                shutil.copyfile(wheel, folder / f"{wheel.name}.partial")
-                (folder / f"{wheel.name}.partial").replace(folder / wheel.name)
-        return next(folder.glob("*.whl")), commit
-
-
-def _git(folder: Path, url: str, *words: str) -> str:
-    """Run git; it asks nobody for a password.
-
-    Raises:
-        PrerequisiteError: it failed, with its last line.
-    """
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True, timeout=FETCH_SECONDS,
-            env=os.environ | {"GIT_TERMINAL_PROMPT": "0"},
-        )  # fmt: skip
-    except subprocess.SubprocessError as error:
-        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1:]
-        raise PrerequisiteError(f"git {words[0]} of {url} failed: {' '.join(said)}") from error
-    return done.stdout.strip()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from packaging.version import InvalidVersion
 from packaging.version import Version as Release
@@ -20,7 +21,7 @@ from harness.execute.uv_process import Say
 from harness.execute.version import Version
 from harness.execute.version_locks import git_version, lock_version, release_version
 
-GIT = re.compile(r"git\+(?P<url>\w+://\S+?)(?:@(?P<ref>[^@/\s][^@\s]*))?$")
+GIT = re.compile(r"git\+\w+://\S+$")
 REPOSITORY = re.compile(r"https://(?:github|gitlab)\.com/[\w.-]+/[\w.-]+")
 
 
@@ -42,8 +43,8 @@ def find_version(adapter: Adapter, variant: str, word: str, say: Say, also: Sequ
         return lock_version(adapter, variant, Path(word))
     if not drives_framework(adapter):
         return checkout_version(adapter, variant, word)
-    if match := GIT.match(word):
-        return git_version(adapter, variant, match["url"], match["ref"] or "HEAD", say, also)
+    if GIT.match(word):
+        return git_version(adapter, variant, *url_and_ref(word.removeprefix("git+")), say, also)
     if word.startswith("git:") and len(word) > len("git:"):
         return git_version(adapter, variant, repository_of(adapter), word.removeprefix("git:"), say, also)
     try:
@@ -54,6 +55,14 @@ def find_version(adapter: Adapter, variant: str, word: str, say: Say, also: Sequ
             "or the path of a lock"
         ) from None
     return release_version(adapter, variant, release, say, also)
+
+
+def url_and_ref(text: str) -> tuple[str, str]:
+    """The repository and the revision of `URL@REF`: the `@` is the last of the path, one before the host is a name's;
+    without one the revision is `HEAD`."""
+    parts = urlsplit(text)
+    path, at, ref = parts.path.rpartition("@")
+    return (urlunsplit(parts._replace(path=path)), ref) if at and ref else (text, "HEAD")
 
 
 def drives_framework(adapter: Adapter) -> bool:

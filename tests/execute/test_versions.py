@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.errors import PrerequisiteError, UserError
 from harness.execute import checkouts
@@ -15,11 +17,12 @@ from harness.execute.adapter import Adapter, find_adapter
 from harness.execute.checkouts import code_hash
 from harness.execute.environment_diff import diff_environment
 from harness.execute.environments import ensure_environment
+from harness.execute.git_wheels import without_password
 from harness.execute.locks import LockJob, compile_lock
 from harness.execute.requirement_lock import pins
 from harness.execute.uv_process import mute
 from harness.execute.version import Version, lock_body_hash
-from harness.execute.versions import differing_packages, find_version, repository_of
+from harness.execute.versions import differing_packages, find_version, repository_of, url_and_ref
 from tests.execute.planted import planted_repository
 from tests.execute.small_wheel import NAME, VERSION, Shelf
 
@@ -144,6 +147,19 @@ def test_a_git_revision_is_built_and_its_wheel_is_held_by_hash(small: Adapter, t
     assert diff_environment(environment) == []
     with pytest.raises(PrerequisiteError, match="git fetch of"):
         _find(small, f"git+file://{source}@v2")
+
+
+WORDS = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,8}", fullmatch=True)
+
+
+@given(WORDS, st.lists(WORDS, min_size=1, max_size=3), st.lists(WORDS, max_size=3), st.sampled_from(["", "a@", "a:b@"]))
+@settings(max_examples=50)
+def test_a_git_url_and_its_revision_are_told_apart(host: str, path: list[str], ref: list[str], name: str) -> None:
+    url = f"https://{name}{host}/{'/'.join(path)}"
+    assert url_and_ref(url) == (url, "HEAD")
+    if ref:
+        assert url_and_ref(f"{url}@{'/'.join(ref)}") == (url, "/".join(ref))
+    assert without_password(url) == f"https://{host}/{'/'.join(path)}"
 
 
 def test_the_repository_of_a_framework_is_read_from_its_sources(small: Adapter) -> None:
