@@ -25,6 +25,7 @@ class NativeSeries:
         measure: the figure of ours that it is, or that it resembles; `same` says which of the two.
         differs_because: why it is not that figure.
         quantity, stage: by which name the audit's rules know it, and of which stage; None where no rule asks for it.
+        our_stage: of seconds of a stage, our stage that they are nearest to, as in the key map.
         n, first, last: how many numbers, and the first and last of them, as written.
     """
 
@@ -46,6 +47,7 @@ class NativeSeries:
     last: float
     quantity: str | None = None
     stage: str = ""
+    our_stage: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: a number that it has not is a string, which float() reads."""

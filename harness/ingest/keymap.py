@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 from packaging.version import InvalidVersion, Version
 
+from harness.contract.schema import STAGES
 from harness.errors import HarnessBug
 from harness.execute.adapter import find_adapter, find_adapters
 from harness.ingest.reading import UNKNOWN
@@ -30,6 +31,7 @@ COMMON = frozenset(
 """Keys that any trainer may write: one map alone has them only because the others' frameworks name them otherwise."""
 SCOPES = ("run", "device", "process", "rank 0", "engine", "mean of ranks", "mean of processes", "mean of micro-batches")
 """What a number speaks of: all of the run, one device, one process, one engine, or a mean that hides its parts."""
+STAGE_SECONDS = "stage_seconds"
 REDUCTIONS = ("value", "mean", "sum", "last", "largest", "smallest", "cumulative", "running mean")
 """What a number is of the samples or steps that it covers."""
 
@@ -47,6 +49,8 @@ class KeyMeaning:
         quantity: the name by which the audit's rules know it (`harness.audit.quantities`); None: no rule asks for it.
         measure: the tag of a figure of ours; None: no figure of ours is its like.
         same: whether it is that figure, or only alike in name; then `differs_because` says why.
+        our_stage: of seconds of a stage, our stage that they are nearest to (`harness.contract.schema.STAGES`), for
+            `plan what-if`: which side of a loop is busy then.
         source, date: what says so, and when that was read.
     """
 
@@ -64,6 +68,7 @@ class KeyMeaning:
     until: str | None = None
     part: str | None = None
     mode: str | None = None
+    our_stage: str | None = None
 
     def holds_for(self, version: str | None, mode: str | None) -> bool:
         """Whether it holds for that version and mode. For a version that is not known, every entry may; for a mode that
@@ -186,6 +191,7 @@ def _entry(name: str, content: dict[str, Any], raw: dict[str, Any]) -> KeyMeanin
             since=_version(told.get("since")),
             until=_version(told.get("until")),
             mode=told.get("mode"),
+            our_stage=told.get("our_stage"),
         )
     except KeyError as error:
         raise HarnessBug(f"{where}: {error} is missing") from error
@@ -205,6 +211,8 @@ def _complaint(entry: KeyMeaning) -> str | None:
         return f"scope {entry.scope!r} is none of {', '.join(SCOPES)}"
     if entry.of not in REDUCTIONS:
         return f"of {entry.of!r} is none of {', '.join(REDUCTIONS)}"
+    if (entry.quantity == STAGE_SECONDS) != (entry.our_stage in STAGES):
+        return f"our_stage {entry.our_stage!r}: {STAGE_SECONDS} need one of {', '.join(STAGES)}, nothing else has one"
     if entry.measure and not entry.same and not entry.differs_because:
         return "alike in name, other in meaning: differs_because has to say why"
     return None

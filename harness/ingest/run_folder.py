@@ -114,6 +114,7 @@ def _one(stored: Stored, run: JoinedRun, files: list[str], n: int, first: float,
         last=last,
         quantity=meaning.quantity if meaning else None,
         stage=(meaning.part or "") if meaning else "",
+        our_stage=meaning.our_stage if meaning else None,
     )
 
 
