@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from benchmarks.planted import CASES, ROOT, Case
+from benchmarks.planted import CASES, ROOT, SETTINGS, Case
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -19,5 +19,5 @@ def test_a_case_can_be_planted(case: Case) -> None:
 
 def test_what_is_given_wins_over_the_settings_of_a_case() -> None:
     slow = CASES[0]
-    assert slow.settings([])[0] == "repeats=15"
-    assert slow.settings(["repeats=2", "seed=3"]) == ["task.steps=40", "task.warmup_steps=5", "repeats=2", "seed=3"]
+    assert slow.settings([])[0] == "repeats=30"
+    assert slow.settings(["repeats=2", "seed=3"]) == [*SETTINGS, "repeats=2", "seed=3"]
