@@ -15,8 +15,10 @@ from harness.commands.plan_pipeline_run import plan_pipeline_run
 from harness.commands.plan_sweep import is_sweep, launcher_words, sweep, tell_sweep
 from harness.commands.plan_what_if import print_what_if, what_if
 from harness.commands.plan_what_if_check import compare_with, print_comparison_of
+from harness.commands.plan_what_if_logged import print_what_if_logged, what_if_logged
 from harness.commands.words import AsJson, Output, Overrides, RunName, one_line_errors, print_json
 from harness.execute.run_folder import find_run
+from harness.simulate.logged import is_ingested
 from harness.simulate.profiles import settings_of
 from harness.simulate.run_folder import SIMULATED, simulate_into
 from harness.simulate.simulate import Simulated, simulate
@@ -87,12 +89,15 @@ def plan_simulate(
 def plan_what_if(
     run: RunName, overrides: Overrides = None, output: Output = Path("runs"), as_json: AsJson = False
 ) -> None:
-    """From a synchronous cell that was measured: the period, lag and idle time of each layout; cell=, lag_bound=1,2."""
-    told = what_if(find_run(run, output), overrides or [])
+    """From a synchronous cell that was measured, or an ingested log: the period, lag and idle time of each layout;
+    cell=, lag_bound=1,2."""
+    folder = find_run(run, output)
+    logged = is_ingested(folder)
+    told = (what_if_logged if logged else what_if)(folder, overrides or [])
     if as_json:
         print_json(told)
     else:
-        print_what_if(told)
+        (print_what_if_logged if logged else print_what_if)(told)
 
 
 @plan_app.command("what-if-check")

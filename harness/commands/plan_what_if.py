@@ -33,17 +33,16 @@ def what_if(folder: Path, given: Sequence[str]) -> dict[str, Any]:
     """
     asked: dict[str, Any] = DEFAULTS | read_words(given, KNOWN)
     found = calibrate(folder, asked.get("cell"))
-    counts = {key: number(asked[key], key, whole=True) for key in ("batches", "resamples", "seed")}
-    if counts["batches"] < 10:
-        raise UserError(f"batches={counts['batches']}: at least 10, so that a pipeline is full in most of them")
-    predictions = [predict(found, variant, **counts) for variant in _variants(found, asked)]
+    counts = counts_of(asked)
+    variants = variants_of(asked, replicas=found.replicas, ranks=found.ranks)
+    predictions = [predict(found, variant, **counts) for variant in variants]
     return {
         "run": found.run,
         "cell": found.cell,
         "command": " ".join(["rlaxes plan what-if", folder.name, *given]),
         "rlaxes": rlaxes_version(),
         "calibration": _told(found),
-        "predictions": [_row(found, prediction) for prediction in predictions],
+        "predictions": [row_of(prediction, found.batches.typical) for prediction in predictions],
         "interval": COVERS,
         "not_held": not_held(found),
     }
@@ -60,6 +59,11 @@ def print_what_if(told: Mapping[str, Any]) -> None:
     for name, value in held["parts_s"].items():
         parts.add_row(escape(name), f"{value * 1e3:,.4g} ms", f"{value / held['period_s']:.1%}")
     console.print(parts)
+    print_predictions(told, console)
+
+
+def print_predictions(told: Mapping[str, Any], console: Console) -> None:
+    """A row a variant, why some are refused, what the interval covers and what is not held."""
     table = Table(
         "", "bound", "split", "period", "interval", "of measured", "tokens/s", "trainer idle", "lag", box=None
     )
@@ -75,21 +79,38 @@ def print_what_if(told: Mapping[str, Any]) -> None:
         console.print(f"- {line}", markup=False)
 
 
-def _variants(found: Calibration, asked: Mapping[str, Any]) -> list[Variant]:
+def counts_of(asked: Mapping[str, Any]) -> dict[str, int]:
+    """How much is simulated.
+
+    Raises:
+        UserError: a number is none, or too small.
+    """
+    counts = {key: number(asked[key], key, whole=True) for key in ("batches", "resamples", "seed")}
+    if counts["batches"] < 10:
+        raise UserError(f"batches={counts['batches']}: at least 10, so that a pipeline is full in most of them")
+    return counts
+
+
+def variants_of(asked: Mapping[str, Any], *, replicas: int, ranks: int) -> list[Variant]:
+    """The variants that are asked for; `replicas` and `ranks` are those of the calibration.
+
+    Raises:
+        UserError: a layout or a number is none.
+    """
     layouts = [name.strip() for name in str(asked.get("layout", ",".join(LAYOUTS))).split(",")]
     if unknown := [name for name in layouts if name not in LAYOUTS]:
         raise UserError(f"layout={unknown[0]}: no such layout{nearest(unknown[0], list(LAYOUTS))}")
     bounds = _numbers(asked, "lag_bound", 0)
-    replicas, ranks = _numbers(asked, "replicas", found.replicas), _numbers(asked, "ranks", found.ranks)
-    if 0 in (*replicas, *ranks):
+    splits = _numbers(asked, "replicas", replicas), _numbers(asked, "ranks", ranks)
+    if 0 in (*splits[0], *splits[1]):
         raise UserError("replicas=0 or ranks=0: somebody has to generate, and somebody to train")
     out = []
     for layout in layouts:
         own = bounds if layout == "disaggregated_async" else [0]
         if layout.startswith("colocated"):
-            out.append(Variant(layout, 0, found.replicas, found.ranks))
+            out.append(Variant(layout, 0, replicas, ranks))
         else:
-            out += [Variant(layout, bound, r, t) for bound in own for r in replicas for t in ranks]
+            out += [Variant(layout, bound, r, t) for bound in own for r in splits[0] for t in splits[1]]
     return list(dict.fromkeys(out))
 
 
@@ -114,16 +135,20 @@ def _told(found: Calibration) -> dict[str, Any]:
     }
 
 
-def _row(found: Calibration, prediction: Prediction) -> dict[str, Any]:
+def row_of(prediction: Prediction, typical: float, split: str | None = None) -> dict[str, Any]:
+    """A prediction for `--json`; `typical` is the period that it was calibrated on, in seconds; `split` says how
+    devices were split where no processes were counted."""
     variant = prediction.variant
     figures: dict[str, Any] = prediction.figures or {"period_s": None}
-    ratio = figures["period_s"] and figures["period_s"] / found.batches.typical
-    identity = {**asdict(variant), "refused": prediction.refused}
+    ratio = figures["period_s"] and figures["period_s"] / typical
+    counted = {"split": f"{variant.replicas} + {variant.ranks}"}
+    named = counted if split is None else {"split": split, "replicas": None, "ranks": None}
+    identity = {**asdict(variant), **named, "refused": prediction.refused}
     return identity | figures | {"ratio": ratio, "interval": prediction.intervals}
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    asked = row["layout"], str(row["lag_bound"]), f"{row['replicas']} + {row['ranks']}"
+    asked = row["layout"], str(row["lag_bound"]), row["split"]
     if row["refused"]:
         return (*asked, "refused", *["-"] * 5)
     ends = [f"{end:.4g}" for end in row["interval"].get("period_s", ())]
@@ -132,7 +157,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['period_s']:.4g} s",
         " to ".join(ends) or "-",
         f"{row['ratio']:.2f}x",
-        f"{row['tokens_per_s']:,.0f}",
+        f"{row['tokens_per_s']:,.0f}" if "tokens_per_s" in row else "-",
         f"{row['trainer_idle']:.1%}",
         f"{row['lag_mean']:.2f}",
     )

@@ -27,6 +27,8 @@ def compare_with(prediction: Path, folder: Path) -> dict[str, Any]:
     """
     try:
         told = json.loads(prediction.read_text(encoding="utf-8"))
+        if told.get("evidence"):
+            raise UserError(f"{prediction} was {told['evidence']}: no cell of a run is of the loop that was logged")
         rows, base, system = told["predictions"], told["calibration"]["period_s"], told["cell"].split(".")[0]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{prediction} is not what `plan what-if --json` printed: {error!r}") from error

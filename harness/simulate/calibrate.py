@@ -77,8 +77,8 @@ def calibrate(folder: Path, cell: str | None) -> Calibration:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     if manifest.get("ingested"):
         raise UserError(
-            f"{folder.name} was ingested: it holds what its framework wrote (table native), and nothing can be "
-            f"calibrated on it. Missing: begin and end of each stage, the lengths of completions, the batch size"
+            f"{folder.name} was ingested: it holds what its framework wrote (table native), and no begin and end of a "
+            f"stage; a log is calibrated on by harness.simulate.logged"
         )
     name, cells = _chosen(manifest, cell, folder)
     config = _config(manifest, cells[0])
@@ -118,7 +118,7 @@ def calibrate(folder: Path, cell: str | None) -> Calibration:
 def decoding_law(batches: Batches, samples: int) -> Decoding:
     """Least squares of a batch's decoding seconds on its steps and on the tokens that they gave, where the batches
     differ enough to tell the two apart and both come out above zero; else seconds over steps alone. No law where no
-    completion has a second token."""
+    completion has a second token, and of one completion a step is a token."""
     seconds = batches.stages["decode"] + batches.stages["generate"]
     steps, tokens = batches.steps, batches.tokens - samples
     mean, to_typical = float(seconds.mean()), batches.typical / float(batches.period.mean())
@@ -126,7 +126,7 @@ def decoding_law(batches: Batches, samples: int) -> Decoding:
         return Decoding(0.0, 0.0, known=False, spread=0.0)
     design = np.stack([steps, tokens], axis=1)
     freedom = len(seconds) - 2
-    if freedom > 0 and np.linalg.matrix_rank(design) == design.shape[1]:
+    if samples > 1 and freedom > 0 and np.linalg.matrix_rank(design) == design.shape[1]:
         found = np.linalg.lstsq(design, seconds, rcond=None)[0]
         rest = seconds - design @ found
         errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * float(rest @ rest) / freedom)

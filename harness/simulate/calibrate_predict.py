@@ -14,7 +14,6 @@ from harness.simulate.records import Sample
 from harness.simulate.settings import Settings
 from harness.simulate.world import World
 
-FIGURES = ("period_s", "tokens_per_s", "trainer_idle", "lag_mean", "lag_max")
 INTERVAL = (2.5, 97.5)
 NO_TRANSFER = "calls and transfers between processes were not measured: calibrate on a cell of disaggregated_sync"
 CENTRE = 5
@@ -48,7 +47,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Prediction:
-    """By name of `FIGURES` a value and the ends of its interval; or why there is none."""
+    """By name (`period_s`, `tokens_per_s` where tokens are known, `trainer_idle`, `lag_mean`, `lag_max`) a value and
+    the ends of its interval; or why there is none."""
 
     variant: Variant
     figures: dict[str, float]
@@ -68,7 +68,7 @@ def predict(found: Calibration, variant: Variant, *, batches: int, resamples: in
         for number in range(1, resamples + 1)
     ]
     intervals = {}
-    for name in FIGURES if drawn else ():
+    for name in centre if drawn else ():
         ends: Floats = np.percentile([each[name] for each in drawn], INTERVAL)
         intervals[name] = float(ends[0]), float(ends[1])
     return Prediction(variant, centre, intervals)
@@ -191,13 +191,14 @@ def _simulated(found: Calibration, measured: Batches, variant: Variant, batches:
     seconds = heard.ends[-1] - heard.ends[filled]
     period = seconds / (len(heard.ends) - 1 - filled)
     lags = heard.lags[filled + 1 :]
-    return {
+    told = {
         "period_s": period,
-        "tokens_per_s": float(measured.tokens.mean()) / period,
+        "tokens_per_s": float(measured.counted.mean()) / period,
         "trainer_idle": sum(heard.waits[filled + 1 :]) / seconds,
         "lag_mean": float(np.mean(lags)),
         "lag_max": float(max(lags)),
     }
+    return {name: value for name, value in told.items() if np.isfinite(value)}
 
 
 class _Heard:

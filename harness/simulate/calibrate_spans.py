@@ -41,6 +41,7 @@ class Batches:
         tokens: tokens of all completions.
         lengths: the tokens of each completion, of each batch.
         repeat: which repeat of the cell each batch is of, from 0.
+        counted: the tokens that a rate counts: `tokens`, but where a length stands for something else; NaN: not known.
     """
 
     stages: dict[str, Floats]
@@ -50,6 +51,7 @@ class Batches:
     tokens: Floats
     lengths: tuple[Floats, ...]
     repeat: npt.NDArray[np.int64]
+    counted: Floats
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -86,7 +88,7 @@ class Batches:
         ]
         lengths = tuple(self.lengths[row] for row in chosen)
         stages, within, between = parts
-        drawn = self.steps[chosen], self.tokens[chosen], lengths, np.concatenate(repeats)
+        drawn = self.steps[chosen], self.tokens[chosen], lengths, np.concatenate(repeats), self.counted[chosen]
         return type(self)(stages, within, between, *drawn)
 
 
@@ -97,10 +99,12 @@ def pooled(repeats: Sequence[Batches]) -> Batches:
         {key: np.concatenate([getattr(each, name)[key] for each in repeats]) for key in getattr(repeats[0], name)}
         for name in names
     )
-    steps, tokens = (np.concatenate([getattr(each, name) for each in repeats]) for name in ("steps", "tokens"))
+    steps, tokens, counted = (
+        np.concatenate([getattr(each, name) for each in repeats]) for name in ("steps", "tokens", "counted")
+    )
     lengths = tuple(found for each in repeats for found in each.lengths)
     repeat: npt.NDArray[np.int64] = np.repeat(np.arange(len(repeats)), [len(each) for each in repeats])
-    return Batches(stages, within, between, steps, tokens, lengths, repeat)
+    return Batches(stages, within, between, steps, tokens, lengths, repeat, counted)
 
 
 def read_batches(ledger: CellLedger, dropped: int) -> Batches:
@@ -125,7 +129,7 @@ def read_batches(ledger: CellLedger, dropped: int) -> Batches:
     )
     steps, tokens = (np.array([reduce(found) for found in of_batch]) for reduce in (np.max, np.sum))
     alone: npt.NDArray[np.int64] = np.zeros(len(walked), dtype=np.int64)
-    return Batches(stages, within, between, steps - 1.0, tokens, tuple(of_batch), alone)
+    return Batches(stages, within, between, steps - 1.0, tokens, tuple(of_batch), alone, tokens)
 
 
 class _Batch:
