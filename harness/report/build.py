@@ -59,7 +59,8 @@ def write_report(model: ReportModel, folder: Path) -> None:
 
 
 def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence[Violation]) -> ReportModel:
-    rows = compare_rows(measured.results)
+    baseline = manifest.get("baseline", REFERENCE)
+    rows = compare_rows(measured.results, baseline)
     present = {row.measure for row in rows}
     kinds = [kind for kind in catalogue() if kind.tag in present]
     undisturbed = [cell for cell in manifest["cells"] if not disturbed(cell)]
@@ -71,6 +72,7 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         created=manifest["created"],
         finished=manifest.get("finished"),
         profile=manifest.get("profile") or "unknown",
+        baseline=baseline,
         machine=facts.machine_facts(manifest),
         task=facts.task_facts(manifest),
         code=facts.code_facts(manifest),
@@ -84,9 +86,9 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
         axes=axes_of(adapters, measured.observed),
         fidelity=_fidelity(undisturbed),
         self_report=[row for column, cells in sorted(measured.self_reports.items()) for row in _beside(column, cells)],
-        judgements=_judgements(manifest, measured),
+        judgements=_judgements(manifest, measured, baseline),
         null_test=_noisiest(manifest),
-        learning=[check.as_dict() for check in learning_checks(measured.results)],
+        learning=[check.as_dict() for check in learning_checks(measured.results, baseline)],
         verdicts=[verdict.as_dict() for verdict in measured.verdicts],
         violations=[violation.as_dict() for violation in violations],
         findings=[finding.as_dict() for finding in own_findings(measured.cases)],
@@ -96,10 +98,9 @@ def _model(manifest: Mapping[str, Any], measured: Measured, violations: Sequence
     )
 
 
-def _judgements(manifest: Mapping[str, Any], measured: Measured) -> list[Judgement]:
-    """Against the baseline that the manifest names, which in a comparison is the reference loop."""
+def _judgements(manifest: Mapping[str, Any], measured: Measured, baseline: str) -> list[Judgement]:
     nulls = {place: NullTest.from_dict(said) for place, said in _null_tests(manifest).items()}
-    return judge_all(measured.results, manifest.get("baseline", REFERENCE), nulls, foreign_limit(manifest))
+    return judge_all(measured.results, baseline, nulls, foreign_limit(manifest))
 
 
 def _null_tests(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

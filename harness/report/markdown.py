@@ -65,7 +65,8 @@ def _comparison(model: ReportModel, track: str) -> list[str]:
     table = comparison(model, track)
     several = len(model.tracks) > 1
     lines = [f"## Comparison{', track ' + fmt.words(track) if several else ''}", ""]
-    lines += [f"Median (95 % interval), then the ratio to `reference`, paired by repeat. {INTERVAL_NOTE}", ""]
+    ratio = f"then the ratio to {escape(model.baseline)}, paired by repeat"
+    lines += [f"Median (95 % interval), {ratio}. {INTERVAL_NOTE}", ""]
     for topic in table.topics:
         lines += [f"### {topic.name.capitalize()}", "", *_topic(model, table, topic.name)]
     lines += [f"{number}. {escape(text)}" for number, text in enumerate(table.notes, 1)]
@@ -110,7 +111,7 @@ def _learning(model: ReportModel) -> list[str]:
     lines = ["## Learning check", "", LEARNING, ""]
     for check in model.learning:
         lines += [f"- **{escape(check_title(check))}**: {escape(check['said'])}"]
-    head = ["system", "samples", "its reward", "of the reference", "expected, from", "to"]
+    head = ["system", "samples", "its reward", f"of {escape(model.baseline)}", "expected, from", "to"]
     parts = [(check_title(check), part) for check in model.learning for part in check["parts"]]
     rows = [[escape(name), str(part["samples"]), *map(fmt.number, _numbers(part))] for name, part in parts]
     return [*lines, "", *(grid(head, rows) if rows else [])]

@@ -120,20 +120,21 @@ class Completion:
 
 @dataclass
 class ReportModel:
-    """A whole report. `cells` and `violations` are as in `manifest.json` and `rlaxes check --json`; `machine`, `task`
-    and `code` are facts to print, in their order; `provenance` is what a repetition needs. `verdicts` are those of the
-    cells that were disturbed on purpose (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else;
-    `judgements` hold each system against its baseline; `null_test` is the A/A test of the machine
-    (`harness.compare.null_test.NullTest.as_dict`); `learning` are the learning checks
-    (`harness.compare.learning.LearningCheck.as_dict`); `findings` are those of the audit's rules over the run's own
-    figures, as in `rlaxes audit --json`; `ingested` is what is known of a run that was recorded elsewhere, in the words
-    of its manifest (`harness.ingest.run_folder`)."""
+    """A whole report. `baseline` is the system that the others are held against. `cells` and `violations` are as in
+    `manifest.json` and `rlaxes check --json`; `machine`, `task` and `code` are facts to print, in their order;
+    `provenance` is what a repetition needs. `verdicts` are those of the cells that were disturbed on purpose
+    (`harness.compare.drill.DrillVerdict.as_dict`), which stand nowhere else; `judgements` hold each system against its
+    baseline; `null_test` is the A/A test of the machine (`harness.compare.null_test.NullTest.as_dict`); `learning` are
+    the learning checks (`harness.compare.learning.LearningCheck.as_dict`); `findings` are those of the audit's rules
+    over the run's own figures, as in `rlaxes audit --json`; `ingested` is what is known of a run that was recorded
+    elsewhere, in the words of its manifest (`harness.ingest.run_folder`)."""
 
     title: str
     run_id: str
     created: str
     finished: str | None
     profile: str
+    baseline: str = "reference"
     machine: dict[str, Any] = field(default_factory=dict)
     task: dict[str, Any] = field(default_factory=dict)
     code: dict[str, Any] = field(default_factory=dict)
