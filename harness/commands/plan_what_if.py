@@ -64,9 +64,8 @@ def print_what_if(told: Mapping[str, Any]) -> None:
 
 def print_predictions(told: Mapping[str, Any], console: Console) -> None:
     """A row a variant, why some are refused, what the interval covers and what is not held."""
-    table = Table(
-        "", "bound", "split", "period", "interval", "of measured", "tokens/s", "trainer idle", "lag", box=None
-    )
+    share = "of logged" if told.get("evidence") else "of measured"
+    table = Table("", "bound", "split", "period", "interval", share, "tokens/s", "trainer idle", "lag", box=None)
     for row in told["predictions"]:
         table.add_row(*_cells(row))
     console.print(table)

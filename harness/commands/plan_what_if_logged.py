@@ -125,13 +125,18 @@ def _asked(found: Logged, words: Mapping[str, Any]) -> Asked:
     shape = [words.get(key) for key in SHAPE]
     if None in shape and shape != [None, None]:
         raise UserError("batch.groups= and group_size= make a batch together: give both, or neither")
-    samples = None if None in shape else number(shape[0], "batch.groups", whole=True) * number(shape[1], "group_size")
+    groups, size = (
+        None if value is None else number(value, key, whole=True) for key, value in zip(SHAPE, shape, strict=True)
+    )
+    samples = None if groups is None else groups * size
+    if samples == 0:
+        raise UserError("batch.groups= and group_size=: a step has at least one completion")
     transfer = words.get("transfer_s")
     if transfer is not None and placement == "disaggregated":
         raise UserError(
             "transfer_s= is for a log of a colocated run: one of a disaggregated run holds its own transfer"
         )
-    return Asked(placement, samples and int(samples), None if transfer is None else number(transfer, "transfer_s"))
+    return Asked(placement, samples, None if transfer is None else number(transfer, "transfer_s"))
 
 
 def _rows(found: Logged, asked: Asked, variants: Sequence[Variant], counts: Mapping[str, int]) -> list[dict[str, Any]]:

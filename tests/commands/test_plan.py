@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.commands.words import EXIT_USAGE
+from tests.ingest.foreign import ingested
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plan.md"
+LOG = PAGE.parents[1] / "tests" / "data" / "real_logs" / "verl" / "verl_grpo_npfloat_2025-12.log"
 SHOWN = re.compile(r"^```\n\$ rlaxes (plan .*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -24,9 +26,16 @@ def shown() -> list[tuple[str, str]]:
     return [(command, output) for command, output in SHOWN.findall(PAGE.read_text(encoding="utf-8"))]
 
 
+@pytest.fixture(scope="module")
+def log_run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the page calls LOG_RUN: the run folder that `ingest` makes of a real log."""
+    (told,) = ingested(tmp_path_factory.mktemp("runs"), LOG)
+    return str(Path(told["ledger"]).parent)
+
+
 @pytest.mark.parametrize(("command", "output"), shown(), ids=[command for command, _ in shown()])
-def test_the_page_shows_what_the_command_prints(command: str, output: str) -> None:
-    code, printed = run(*shlex.split(command)[1:])
+def test_the_page_shows_what_the_command_prints(command: str, output: str, log_run: str) -> None:
+    code, printed = run(*shlex.split(command.replace("LOG_RUN", log_run))[1:])
     assert code == 0
     assert [line.rstrip() for line in printed.splitlines()] == [line.rstrip() for line in output.splitlines()]
 

@@ -139,3 +139,18 @@ def test_keys_of_a_format_mean_the_same_whoever_wrote_them(framework: str) -> No
 @pytest.mark.parametrize("framework", MAPPED)
 def test_a_map_is_recognised_by_its_own_keys(framework: str) -> None:
     assert framework_of([meaning.key for meaning in key_map(framework).entries if "*" not in meaning.key]) == framework
+
+
+def test_seconds_of_a_stage_say_which_of_ours_they_are_nearest_to() -> None:
+    told = {
+        "key": "t/x",
+        "unit": "s",
+        "measure": None,
+        "source": "s",
+        "date": "2026-11-30",
+        "quantity": "stage_seconds",
+    }
+    assert keymap._entry("map", {}, told | {"our_stage": "generate"}).our_stage == "generate"
+    for wrong in (told, told | {"our_stage": "rollout"}, told | {"quantity": "samples", "our_stage": "generate"}):
+        with pytest.raises(HarnessBug, match="our_stage"):
+            keymap._entry("map", {}, wrong)
