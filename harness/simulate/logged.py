@@ -26,6 +26,8 @@ LAGS = ("lag_mean", "lag_max")
 NEEDED = {"generate": "seconds of generation", "forward_backward": "seconds of training"}
 """Without these nothing of a loop can be said."""
 VALIDATION = "validation"
+SYNCHRONOUS, ASYNCHRONOUS = "sync", "async"
+"""How logs say their mode (`settings.mode` of a manifest)."""
 LEAST_STEPS = 2
 
 
@@ -42,7 +44,7 @@ class Logged:
         step: the step's own seconds; None where no key says them.
         waiting: seconds in which the trainer waited for rollouts; None where no key says them.
         beside: why its stages are no sequence; None where they are taken for one.
-        mode: whether the log says its mode.
+        mode: whether the log says that its mode is synchronous.
         lengths: the mean length of a completion; None where no key says it.
         samples, tokens: completions and tokens of completions of a step; None where no key says them.
         left_out: steps that hold a validation within their seconds, and are not read.
@@ -145,7 +147,7 @@ def read_logged(folder: Path, expected: Mapping[str, Sequence[str]]) -> Logged:
         step=whole,
         waiting=np.sum(np.nan_to_num(waits), axis=0) if waits else None,
         beside=beside,
-        mode=bool(mode),
+        mode=mode == SYNCHRONOUS,
         lengths=lengths,
         samples=samples,
         tokens=tokens,
@@ -209,7 +211,7 @@ def _one_a_stage(series: Sequence[NativeSeries]) -> list[NativeSeries]:
 
 
 def _beside(series: Sequence[NativeSeries], mode: str) -> str | None:
-    if "async" in mode:
+    if ASYNCHRONOUS in mode:
         return f"its mode is {mode}"
     for one in series:
         if one.quantity == WAIT:

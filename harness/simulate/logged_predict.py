@@ -165,9 +165,8 @@ def not_held_by_log(found: Logged, asked: Asked | None) -> list[str]:
 def parts_of_log(found: Logged) -> Mapping[str, Floats]:
     """By our stage the seconds of each step, in the order of a loop; what is in no stage, and the wait, last."""
     parts = {stage: found.stages[stage] for stage in SIDE_OF if stage in found.stages}
-    rest = found.period - found.busy - (0.0 if found.waiting is None else found.waiting)
     if found.waiting is not None:
         parts["waiting for rollouts"] = found.waiting
     if found.step is not None and found.beside is None:
-        parts["in no stage"] = np.maximum(rest, 0.0)
+        parts["in no stage"] = np.maximum(found.period - found.busy, 0.0)
     return parts
