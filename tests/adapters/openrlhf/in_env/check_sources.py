@@ -25,6 +25,8 @@ def package() -> Path:
 def test_the_source_of_an_axis_is_there(axis: str) -> None:
     for place in SPEC["axes"][axis]["source"].split("; "):
         path, _, names = place.partition(" ")
+        if "of its repository" in names:
+            continue  # the wheel does not hold it
         text = (package().parent / path).read_text(encoding="utf-8")
         assert all(name in text for name in NAME.findall(names)), place
 
