@@ -27,7 +27,7 @@ RunName = Annotated[str, typer.Argument(help="A run: its folder, its id, or `lat
 
 
 def _exit_with(code: int, message: str, *, as_json: bool) -> typer.Exit:
-    words.print(message, style="red", markup=False, highlight=False)
+    words.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json({"error": message, "exit": code})
     return typer.Exit(code)
