@@ -3,6 +3,7 @@
 import os
 import resource
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,9 +17,10 @@ NOT_COUNTED = "this system does not count the time of its processors"
 
 @dataclass(frozen=True)
 class _Used:
-    """CPU seconds of a process with its children that it waited for, and who its parent was."""
+    """CPU seconds of a process, those of the children that it waited for (with theirs), and who its parent is."""
 
-    seconds: float
+    own: float
+    waited: float
     parent: int
 
 
@@ -34,10 +36,10 @@ def core_seconds() -> tuple[float, float]:
     return counted - sum(core.get(name, 0.0) for core in times for name in IDLE), counted
 
 
-def _harness_seconds() -> float:
+def _harness_seconds() -> tuple[float, float]:
     """CPU seconds of this process, and of those children, with theirs, that it waited for."""
-    parts = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(part.ru_utime + part.ru_stime for part in parts)
+    own, waited = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime, waited.ru_utime + waited.ru_stime
 
 
 def _used(process: psutil.Process) -> _Used | None:
@@ -45,7 +47,7 @@ def _used(process: psutil.Process) -> _Used | None:
         with process.oneshot():
             times = process.cpu_times()
             own, waited = times.user + times.system, times.children_user + times.children_system
-            return _Used(own + waited, process.ppid())
+            return _Used(own, waited, process.ppid())
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return None
 
@@ -53,28 +55,34 @@ def _used(process: psutil.Process) -> _Used | None:
 class CpuWatch:
     """Counts from the moment it is made; to be told once a second which processes are the cell's.
 
-    What a process used passes to its parent when that waits for it, and in the end to us. A process that outlived its
-    parent passes nothing on: its last reading is kept. What it used after that reading counts as foreign.
+    A process that ended keeps its last reading. A parent that waits for its children is told what they used to their
+    ends, and what it is told beyond their last readings is theirs too, or that of children nobody saw. A parent that
+    ignores the ends of its children (Ray's raylet), or ended before them, is told nothing: what such a child used after
+    its last reading counts as foreign.
     """
 
     def __init__(self) -> None:
-        self._since, self._harness = time.monotonic(), _harness_seconds()
+        self._since, (self._own, self._waited) = time.monotonic(), _harness_seconds()
         self._busy, self._counted = core_seconds()
-        self._living: dict[psutil.Process, _Used] = {}
-        self._left = 0.0
+        self._seen: dict[psutil.Process, _Used] = {}
+        self._living: set[psutil.Process] = set()
 
     def look(self, members: Iterable[psutil.Process]) -> None:
         """Read the clocks of the cell's processes."""
-        family = {member.pid for member in self._living} | {os.getpid()}
         now = {member: used for member in members if (used := _used(member)) is not None}
-        gone = [used for member, used in self._living.items() if member not in now]
-        self._left += sum(used.seconds for used in gone if used.parent not in family)
-        self._living = now
+        self._seen |= now
+        self._living = set(now)
 
     def own_seconds(self) -> float:
         """CPU seconds of the cell as last looked at, and of this process, since the start."""
-        living = sum(used.seconds for used in self._living.values())
-        return _harness_seconds() - self._harness + living + self._left
+        read: dict[int, float] = defaultdict(float)
+        for member, used in self._seen.items():
+            if member not in self._living:
+                read[used.parent] += used.own + used.waited
+        own, waited = _harness_seconds()
+        ours = own - self._own + max(waited - self._waited - read[os.getpid()], 0.0)
+        beyond = sum(max(used.waited - read[member.pid], 0.0) for member, used in self._seen.items())
+        return ours + beyond + sum(used.own for used in self._seen.values())
 
     def foreign_cores(self, members: Iterable[psutil.Process]) -> float | None:
         """Cores that others used on average since the start; None where the system does not count."""

@@ -37,7 +37,7 @@ def test_what_is_not_the_cells_is_foreign(monkeypatch: pytest.MonkeyPatch) -> No
     _machine(monkeypatch)
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: 0.5 if now[0] > 100 else 0.0)
+    monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: (0.5 if now[0] > 100 else 0.0, 0.0))
     watch = CpuWatch()
     now[0] = 110.0
     _machine(monkeypatch, user=4.0, idle=6.0)
@@ -53,23 +53,30 @@ def test_a_system_that_does_not_count_gives_no_number(monkeypatch: pytest.Monkey
     assert watch.foreign_cores([]) is None
 
 
-def _burner(seconds: float, *, orphan: bool) -> subprocess.Popen[bytes]:
-    """A process whose child burns; an orphan's parent ends once it is told to, and does not wait for it."""
-    then = "sys.stdin.readline()" if orphan else "child.wait()"
+PARENTS = {
+    "waits": ("", "child.wait()"),
+    "ends first": ("", "sys.stdin.readline()"),
+    "ignores": ("signal.signal(signal.SIGCHLD, signal.SIG_IGN)", "while child.poll() is None: time.sleep(0.01)"),
+}
+"""What the parent of a process that burns does before it starts it, and after."""
+
+
+def _burner(seconds: float, parent: str) -> subprocess.Popen[bytes]:
+    before, after = PARENTS[parent]
     child = f"child = subprocess.Popen([sys.executable, '-c', {BURN.format(seconds=seconds)!r}])"
-    code = f"import subprocess, sys\n{child}\n{then}"
+    code = f"import signal, subprocess, sys, time\n{before}\n{child}\n{after}"
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("orphan", [False, True])
-def test_children_count_as_the_cells_own(orphan: bool) -> None:
+@pytest.mark.parametrize("parent", PARENTS)
+def test_children_count_as_the_cells_own(parent: str) -> None:
     watch = CpuWatch()
-    process = _burner(0.3, orphan=orphan)
+    process = _burner(0.3, parent)
     family: dict[int, psutil.Process] = {}
     while process.poll() is None or any(_lives(member) for member in family.values()):
         family |= {one.pid: one for one in _below(process.pid)}
         watch.look([member for member in family.values() if _lives(member)])
-        if orphan and family and process.poll() is None:
+        if parent == "ends first" and family and process.poll() is None:
             process.communicate(b"go\n")
         time.sleep(0.02)
     watch.look([])
@@ -90,29 +97,39 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def test_a_process_that_left_is_not_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that had a parent among the cell's passed its time on; one that had none did not."""
+class Stub:
+    """A process with clocks of its own."""
 
-    class Stub:
-        def __init__(self, pid: int, parent: int, user: float) -> None:
-            self.pid, self._parent, self._user = pid, parent, user
+    def __init__(self, pid: int, parent: int, own: float, waited: float = 0.0) -> None:
+        self.pid, self._parent = pid, parent
+        self.own, self.waited = own, waited
 
-        def oneshot(self) -> Any:
-            return nullcontext()
+    def oneshot(self) -> Any:
+        return nullcontext()
 
-        def cpu_times(self) -> Any:
-            return type("Times", (), {"user": self._user, "system": 0.0, "children_user": 0.0, "children_system": 0.0})
+    def cpu_times(self) -> Any:
+        clocks = {"user": self.own, "system": 0.0, "children_user": self.waited, "children_system": 0.0}
+        return type("Times", (), clocks)
 
-        def ppid(self) -> int:
-            return self._parent
+    def ppid(self) -> int:
+        return self._parent
 
-    monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: 0.0)
+
+def test_a_process_that_ended_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = [(0.0, 0.0)]
+    monkeypatch.setattr(foreign_load, "_harness_seconds", lambda: ours[0])
     watch = CpuWatch()
     first, child, orphan = Stub(10, os.getpid(), 1.0), Stub(11, 10, 2.0), Stub(12, 1, 4.0)
     watch.look([first, child, orphan])  # type: ignore[list-item]
     assert watch.own_seconds() == 7.0
     watch.look([first])  # type: ignore[list-item]
-    assert watch.own_seconds() == 1.0 + 4.0
+    assert watch.own_seconds() == 7.0, "nobody waited for the child: its last reading stays"
+    first.waited = 2.5
+    watch.look([first])  # type: ignore[list-item]
+    assert watch.own_seconds() == 7.5, "its parent was told of half a second more"
+    ours[0] = (0.0, 3.75)
+    watch.look([])
+    assert watch.own_seconds() == 7.5 + 0.25, "and we of a quarter more of the parent"
 
 
 def _attempt(cores: float | None, seconds: float) -> Attempt:
