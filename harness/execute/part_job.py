@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.execute.out_of_memory import Deaths
 from harness.execute.parts import Part
 from harness.execute.run_folder import PartFolder
-from harness.execute.session import NullTest, work
+from harness.execute.session import NullPlan, work
 
 
 def run_part(folder: str, part: dict[str, Any], keys: list[str], judge: str | None, redo: bool) -> None:
@@ -36,7 +36,7 @@ def run_part(folder: str, part: dict[str, Any], keys: list[str], judge: str | No
     cells = planned.cells
     if [cell.key for cell in cells] != keys:
         raise UserError("the rlaxes, or a lock, on this machine is not the one that the run was planned with")
-    null = NullTest(planned.null_cells, pkgutil.resolve_name(judge)) if judge else None
+    null = NullPlan(planned.null_cells, pkgutil.resolve_name(judge)) if judge else None
     run = PartFolder.open(Path(folder), planned.name)
     try:
         with _gone_at_once():

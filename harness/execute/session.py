@@ -61,7 +61,7 @@ def drill_choices(overrides: Sequence[str]) -> list[Choice]:
 
 
 @dataclass(frozen=True)
-class NullTest:
+class NullPlan:
     """The A/A test of a plan: its cells, and who judges them.
 
     Attributes:
@@ -109,7 +109,7 @@ def run_session(
         run = open_run(output, cells)
     if choices[0].version:
         run.manifest["baseline"] = choices[0].label
-    null = NullTest(plan_null(choices), judge_null) if judge_null else None
+    null = NullPlan(plan_null(choices), judge_null) if judge_null else None
     if null and not run.holds_only(null.cells, "null_cells"):
         null = None  # the run has had its test, of a column that these choices need not hold
     try:
@@ -132,7 +132,7 @@ def work(
     run: RunFolder,
     cells: list[PlannedCell],
     console: Console,
-    null: NullTest | None = None,
+    null: NullPlan | None = None,
     deaths: Deaths | None = None,
 ) -> None:
     """Prepare and run what of a plan has not ended, into a run that is held.
@@ -174,7 +174,7 @@ def work(
     run.save()
 
 
-def _run_null(run: RunFolder, runner: Runner, null: NullTest) -> None:
+def _run_null(run: RunFolder, runner: Runner, null: NullPlan) -> None:
     """Run the A/A test and have it judged, unless it was found fine already. One that an earlier session found wanting
     is measured anew: the machine may be quiet by now."""
     manifest, facts = run.manifest, null_facts(null.cells)

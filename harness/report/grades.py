@@ -2,8 +2,6 @@
 
 from typing import Any, Literal, get_args
 
-from harness.compare.rows import Row
-
 Evidence = Literal["measured here", "replayed from logs", "simulated", "author-reported", "declared"]
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 """From the strongest word to the weakest; the order says what a figure rests on, and ranks no system."""
@@ -25,10 +23,3 @@ def evidence_of_report(report: dict[str, Any]) -> Evidence:
     if any((said.get("capabilities") or {}).get("simulated") for said in (report.get("adapters") or {}).values()):
         return "simulated"
     return "replayed from logs" if report.get("ingested") else "measured here"
-
-
-def evidence_of_row(row: Row) -> Evidence | None:
-    """The grade of one figure; None where it has no value, so that nothing stands behind it."""
-    if row.value is None:
-        return None
-    return "replayed from logs" if row.state == "as written" else "measured here"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.grades import EVIDENCE, MEANINGS, Evidence, evidence_of_report, evidence_of_row
-from tests.report.reports import FIGURES, empty_row, report, row
+from harness.report.grades import EVIDENCE, MEANINGS, Evidence, evidence_of_report
+from tests.report.reports import report
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = sorted((ROOT / "results").glob("*/*/*/report.json"))
@@ -17,12 +17,6 @@ def test_a_run_of_ours_is_measured_and_one_recorded_elsewhere_is_replayed() -> N
     assert evidence_of_report(content) == "measured here"
     assert evidence_of_report(content | {"ingested": {"framework": "trl"}}) == "replayed from logs"
     assert evidence_of_report({key: value for key, value in content.items() if key != "ingested"}) == "measured here"
-
-
-def test_a_figure_as_its_framework_wrote_it_is_not_measured() -> None:
-    assert evidence_of_row(row("trl", FIGURES[0])) == "measured here"
-    assert evidence_of_row(row("trl", FIGURES[0], state="as written")) == "replayed from logs"
-    assert evidence_of_row(empty_row("trl", 0, "failed", "it crashed")) is None
 
 
 def test_every_grade_has_a_meaning_and_the_page_about_publishing_has_them_all() -> None:
